@@ -16,17 +16,17 @@ from mzseek.export.report_data import (
     GOALS,
     IN_FULL,
     LISTED,
-    MOST_PEAKS,
+    MAX_PEAKS,
     REFERENCES,
     Counts,
     badges,
     feature_data,
     goals,
-    lowered,
     packed_fragments,
     packed_peaks,
     row_data,
     signs_of,
+    subscripted,
 )
 from mzseek.fragments import explain
 
@@ -93,12 +93,12 @@ def test_the_tolerance_is_that_of_the_annotation() -> None:
 
 
 def test_places_are_those_of_the_peaks_that_are_drawn() -> None:
-    noise = np.linspace(50.3, 137.7, 3 * MOST_PEAKS)
+    noise = np.linspace(50.3, 137.7, 3 * MAX_PEAKS)
     mz = np.sort(np.append(noise, 138.0662))
     intensities = np.where(mz == 138.0662, 100.0, 0.5 + np.arange(len(mz)) % 7)
     many = spectrum(peaks=(mz, intensities))
     packed = packed_peaks(many.mz, many.intensities)
-    assert len(packed[0]) == MOST_PEAKS
+    assert len(packed[0]) == MAX_PEAKS
     best = [row for row in explained(many) if row[1] == "C6H8N3O"]
     assert [packed[0][row[0]] for row in best] == [1380662]
 
@@ -140,7 +140,6 @@ def test_everything_is_counted_once() -> None:
     assert (counts.sure, counts.fair) == (1, 0)
     assert counts.badges["library match"] == 1
     assert counts.knows_absence
-    assert not counts.has_prior
 
 
 def test_reference_spectra_are_counted_as_they_are_drawn() -> None:
@@ -203,8 +202,8 @@ def test_text_of_files_stays_text(payload: str, read_page) -> None:
 
 
 def test_only_counts_of_atoms_go_below_the_line() -> None:
-    assert lowered("[13C]2C10H22") == "[13C]₂C₁₀H₂₂"
-    assert lowered("") == ""
+    assert subscripted("[13C]2C10H22") == "[13C]₂C₁₀H₂₂"
+    assert subscripted("") == ""
 
 
 def total(data) -> float:

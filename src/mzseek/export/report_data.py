@@ -14,35 +14,36 @@ from mzseek.chem.identifiers import canonical, link
 from mzseek.decision import UTILITIES
 from mzseek.fragments import Explanation
 
-# Peaks that are drawn; of more, the strongest.
-MOST_PEAKS = 160
-# Of a reference spectrum.
-MOST_REFERENCE_PEAKS = 80
-_PER_MZ = 10_000
-_FULL = 1000  # intensity of the strongest
+MAX_PEAKS = 160  # that are drawn; of more, the strongest
+MAX_REFERENCE_PEAKS = 80
+IN_FULL = 5  # candidates with their fragments
+LISTED = 15  # candidates with a name and a probability
+REFERENCES = 6  # spectra
+KINDS = ("match", "evidence", "analogy", "prior")
+_SURE, _FAIR = 0.9, 0.5
+_MIN_ANALOGY = 0.1  # log-odds
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
-def packed_peaks(mz: Floats, intensities: Floats, most: int = MOST_PEAKS) -> list[list[int]]:
-    """The strongest peaks in order of m/z: m/z in 1/10,000, intensity in 1/1,000 of the strongest.
+def packed_peaks(mz: Floats, intensities: Floats, max_peaks: int = MAX_PEAKS) -> list[list[int]]:
+    """Return the strongest peaks by m/z: m/z × 10,000, intensity in 1/1,000 of the strongest.
 
     Examples
     --------
     >>> packed_peaks(np.array([50.0, 60.5]), np.array([1.0, 4.0]))
     [[500000, 605000], [250, 1000]]
     """
-    kept = strongest(intensities, most)
-    if not len(kept):
-        return [[], []]
-    relative = intensities[kept] / float(intensities.max())
+    indices = _strongest(intensities, max_peaks)
+    highest = float(intensities.max(initial=0.0))
     return [
-        [round(float(each) * _PER_MZ) for each in mz[kept]],
-        [max(1, round(float(each) * _FULL)) for each in relative],
+        [round(float(value) * 10_000) for value in mz[indices]],
+        [max(1, round(float(value) / highest * 1000)) for value in intensities[indices]],
     ]
 
 
-def strongest(intensities: Floats, most: int) -> Floats:
-    """Places of the strongest, in rising order; of equals the first."""
-    return np.sort(np.argsort(-intensities, kind="stable")[:most])
+def _strongest(intensities: Floats, max_peaks: int) -> Floats:
+    """Return indices of the strongest, in rising order; of equals the first."""
+    return np.sort(np.argsort(-intensities, kind="stable")[:max_peaks])
 
 
 def packed_fragments(peaks: Sequence[Explanation]) -> list[list[Any]]:
@@ -52,24 +53,20 @@ def packed_fragments(peaks: Sequence[Explanation]) -> list[list[Any]]:
     -------
     list of list
         Of each explained peak: index among `packed_peaks`, formula, charge, error in 1/10 ppm,
-        atoms (a number in hexadecimal whose bits are places in the SMILES), bonds broken, hydrogens
-        moved, fragments alike. Empty where the molecule or its ion cannot be taken apart.
+        atoms (a number in hexadecimal whose bits are indices in the SMILES), bonds broken,
+        hydrogens moved, equivalent fragments.
     """
-    kept = strongest(np.array([peak.intensity for peak in peaks]), MOST_PEAKS)
+    indices = _strongest(np.array([peak.intensity for peak in peaks]), MAX_PEAKS)
+    drawn = [peaks[int(index)] for index in indices]
     return [
         [
-            index,
-            row.formula,
-            row.charge,
-            round((row.error_ppm or 0.0) * 10),
-            format(sum(1 << atom for atom in row.atoms), "x"),
-            row.bonds,
-            row.hydrogens,
-            row.equivalents,
+            index, peak.formula, peak.charge, round((peak.error_ppm or 0.0) * 10),
+            format(sum(1 << atom for atom in peak.atoms), "x"), peak.bonds, peak.hydrogens,
+            peak.equivalents,
         ]
-        for index, row in enumerate(peaks[int(peak)] for peak in kept)
-        if row.formula is not None
-    ]
+        for index, peak in enumerate(drawn)
+        if peak.formula is not None
+    ]  # fmt: skip
 
 
 LEVELS = {
@@ -87,18 +84,10 @@ GOALS = {
     "bits": "as few wrong statements about parts as possible",
     "f1": "a balance of parts found and parts made up",
 }
-MATCH, EVIDENCE, ANALOGY = "library match", "evidence", "analogy"
-CAPPED, UNLIKE, GUESSED, NOTHING = (
-    "capped list",
-    "unlike anything known",
-    "ion guessed",
-    "no answer",
-)
-_TELLING = 0.1  # nats
 
 
 def goals() -> dict[str, str]:
-    """Each objective, and what it is for."""
+    """Return what each objective is for."""
     return {name: GOALS.get(name, utility.label) for name, utility in UTILITIES.items()}
 
 
@@ -109,7 +98,7 @@ def percentage_words(
     objectives: Collection[str] = ("hit",),
     has_prior: bool = False,
 ) -> list[str]:
-    """What the percentages of a page mean, in sentences that are true for its run.
+    """Return sentences about what percentages mean that are true for a run.
 
     Parameters
     ----------
@@ -162,29 +151,22 @@ def percentage_words(
 
 
 def badges(annotation: Annotation) -> list[str]:
-    """Badges of an annotation, the ground of the best candidate first."""
-    found = []
+    """Return marks of an annotation, the ground of the best candidate first."""
     best = annotation.best
     if best is None:
-        found.append(NOTHING)
+        marks = ["no answer"]
     elif best.match is not None:
-        found.append(MATCH)
+        marks = ["library match"]
     else:
         analogy, evidence = annotation.nats(best, "analogy"), annotation.nats(best, "evidence")
-        if evidence >= analogy or analogy < _TELLING:
-            found.append(EVIDENCE)
-        else:
-            found.append(ANALOGY)
+        marks = ["evidence" if evidence >= analogy or analogy < _MIN_ANALOGY else "analogy"]
     if annotation.scored < annotation.found:
-        found.append(CAPPED)
+        marks.append("capped list")
     if annotation.unlike:
-        found.append(UNLIKE)
+        marks.append("unlike anything known")
     if best is not None and all(spectrum.adduct is None for spectrum in annotation.feature.spectra):
-        found.append(GUESSED)
-    return found
-
-
-_SURE, _FAIR = 0.9, 0.5
+        marks.append("ion guessed")
+    return marks
 
 
 class Counts:
@@ -193,11 +175,11 @@ class Counts:
     Attributes
     ----------
     features, records : int
-        Features answered, and spectra in them.
+        Features annotated, and spectra in them.
     levels, badges, licences : Counter
         Features by level and by badge; reference spectra that are shown, by licence.
     sure, fair : int
-        Features whose annotation has a probability of at least 90 %, and of 50 to 90 %.
+        Features whose confidence is at least 90 %, and 50 to 90 %.
     coverages, objectives : set
         That the annotations were made for.
     """
@@ -210,16 +192,9 @@ class Counts:
         self.coverages: set[float] = set()
         self.objectives: set[str] = set()
         self.knows_absence = False
-        self.has_prior = False
 
     def add(self, signs: Mapping[str, Any]) -> None:
-        """Count one more, by what `signs_of` says of it and the reference spectra that are drawn.
-
-        Parameters
-        ----------
-        signs : mapping
-            With ``references``: licence and contributor of each.
-        """
+        """Count a feature by its `signs_of`, and by licence and contributor of ``references``."""
         self.features += 1
         self.records += signs["spectra"]
         self.levels[signs["level"]] += 1
@@ -229,41 +204,31 @@ class Counts:
         self.coverages.add(signs["coverage"])
         self.objectives.add(signs["objective"])
         self.knows_absence |= signs["knows_absence"]
-        self.has_prior |= signs["has_prior"]
         self.licences.update((licence, whose) for licence, whose in signs["references"])
 
     def by_level(self) -> list[tuple[str, str, int, float]]:
-        """Level, what it means, number of features, and its share in percent; surest first."""
-        order = sorted(
-            self.levels,
-            key=lambda level: (
-                list(LEVELS).index(level) if level in LEVELS else len(LEVELS),
-                level,
-            ),
-        )
-        total = max(self.features, 1)
+        """Return level, meaning, number of features, and its share in percent; surest first."""
+        known = [level for level in LEVELS if level in self.levels]
+        order = [*known, *sorted(self.levels.keys() - LEVELS)]
         return [
-            (level, LEVELS.get(level, ""), self.levels[level], 100 * self.levels[level] / total)
+            (level, LEVELS.get(level, ""), number, 100 * number / self.features)
             for level in order
+            if (number := self.levels[level])
         ]
 
 
 def signs_of(annotation: Annotation) -> dict[str, Any]:
-    """What is counted of an annotation, as plain data: all that is kept of one that has gone by."""
+    """Return what is counted of an annotation, as plain data."""
     return {
         "spectra": len(annotation.feature.spectra),
         "level": annotation.level.number,
-        "badges": list(badges(annotation)),
+        "badges": badges(annotation),
         "confidence": annotation.confidence,
         "coverage": annotation.coverage,
         "objective": annotation.objective,
         # Without candidates the molecule is not among them, whatever a model can estimate.
         "knows_absence": annotation.present is not None and annotation.best is not None,
-        "has_prior": "prior" in annotation.kinds.values(),
     }
-
-
-_LOWER = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def row_data(annotation: Annotation) -> dict[str, Any]:
@@ -277,79 +242,60 @@ def row_data(annotation: Annotation) -> dict[str, Any]:
         "best": name,
         "smiles": "" if best is None else best.smiles,
         "key": "" if best is None else best.key,
-        "formula": "" if best is None else lowered(best.formula),
+        "formula": "" if best is None else subscripted(best.formula),
         "adduct": "" if best is None else best.adduct,
         "confidence": annotation.confidence,
         "width": round(100 * min(max(annotation.confidence, 0.0), 1.0), 1),
         "set_size": annotation.set_size,
         "level": annotation.level.number,
-        "badges": [(each, each.replace(" ", "-")) for each in badges(annotation)],
+        "badges": [(mark, mark.replace(" ", "-")) for mark in badges(annotation)],
     }
 
 
-def lowered(formula: str) -> str:
-    """A formula with its numbers below the line.
+def subscripted(formula: str) -> str:
+    """Return a formula with its numbers as subscripts.
 
     Examples
     --------
-    >>> lowered("C8H10N4O2")
+    >>> subscripted("C8H10N4O2")
     'C₈H₁₀N₄O₂'
     """
-    return re.sub(r"(?<=[A-Za-z)\]])\d+", lambda found: found[0].translate(_LOWER), formula)
-
-
-# Candidates with their fragments; listed with a name and a probability; reference spectra.
-IN_FULL = 5
-LISTED = 15
-REFERENCES = 6
-KINDS = ("match", "evidence", "analogy", "prior")
+    return re.sub(r"(?<=[A-Za-z)\]])\d+", lambda found: found[0].translate(_SUBSCRIPTS), formula)
 
 
 def feature_data(annotation: Annotation, *, in_full: int = IN_FULL) -> dict[str, Any]:
-    """What the page draws a feature from.
+    """Return what the page draws a feature from.
 
-    Parameters
-    ----------
-    annotation : Annotation
-    in_full : int
-        Candidates that are drawn with what they explain. What is decided for is always one.
+    `in_full` candidates are drawn with what they explain; what is decided for is always one.
     """
-    drawn = annotation.feature.representative
-    spectrum = annotation.feature.spectra[drawn]
-    structures, references = _Drawn(), _References()
-    shown = _places(annotation, in_full)
-    candidates = []
-    for place in shown:
-        candidate = annotation.candidates[place]
-        candidates.append(
-            {
-                **_candidate(annotation, candidate, place),
-                "st": structures.place(candidate.smiles, candidate.structure),
-                "pieces": packed_fragments(annotation.peaks_of(candidate)[drawn]),
-                "match": references.place(candidate.match, is_match=True),
-                "analog": references.place(candidate.analog, is_match=False),
-            }
-        )
+    feature, candidates = annotation.feature, annotation.candidates
+    spectrum = feature.spectra[feature.representative]
+    best = annotation.choices.get(annotation.objective, 0)
+    first = [index for index in range(len(candidates)) if index != best]
+    shown = sorted([best, *first[: max(in_full, 1) - 1]]) if candidates else []
+    listed = [index for index in range(min(len(candidates), LISTED)) if index not in shown]
+    present = 1.0 if annotation.present is None else annotation.present
+    left = max(annotation.found - len(shown) - len(listed), 0)
+    known = sum(candidates[index].probability for index in (*shown, *listed))
+    structures, references = _Structures(), _References()
+    in_detail = [
+        {
+            **_candidate(annotation, candidates[index], index),
+            "st": structures.add(candidates[index].smiles, candidates[index].structure),
+            "pieces": packed_fragments(
+                annotation.peaks_of(candidates[index])[feature.representative]
+            ),
+            "match": references.add(candidates[index].match, is_match=True),
+            "analog": references.add(candidates[index].analog, is_match=False),
+        }
+        for index in shown
+    ]
     for reference in annotation.matches:
-        references.place(reference, is_match=True)
-    return {
-        **_about(annotation),
-        **_decided(annotation, shown),
-        "candidates": candidates,
-        "refs": [{**each, "st": structures.place(each["smiles"])} for each in references.data],
-        "structures": structures.data,
-        "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
-    }
-
-
-def _about(annotation: Annotation) -> dict[str, Any]:
-    """What was measured."""
-    feature, spectrum = (
-        annotation.feature,
-        annotation.feature.spectra[annotation.feature.representative],
-    )
-    energy = spectrum.metadata.get("collision_energy", "")
-    instrument = spectrum.metadata.get("instrument") or spectrum.metadata.get("instrument_type")
+        references.add(reference, is_match=True)
+    metadata = spectrum.metadata
+    energy = metadata.get("collision_energy")
+    about = [energy and f"collision energy {energy}"]
+    about.append(metadata.get("instrument") or metadata.get("instrument_type"))
     return {
         "name": feature.name,
         "by": feature.named_by,
@@ -359,25 +305,30 @@ def _about(annotation: Annotation) -> dict[str, Any]:
         "spectra": len(feature.spectra),
         "all": len(spectrum),
         "precursor": round(spectrum.precursor_mz, 5),
-        "about": [each for each in (energy and f"collision energy {energy}", instrument) if each],
-    }
-
-
-def _decided(annotation: Annotation, shown: list[int]) -> dict[str, Any]:
-    """What is said about it as a whole."""
-    others = _others(annotation, shown)
-    return {
-        "best": shown.index(_best_place(annotation)) if shown else None,
-        "others": others,
-        "rest": _rest(annotation, shown, others),
+        "about": [text for text in about if text],
+        "best": shown.index(best) if shown else None,
+        "others": [
+            [index + 1, c.name, c.smiles, round(annotation.confidence_of(c), 5), c.in_set]
+            for index, c in ((index, candidates[index]) for index in listed)
+        ],
+        # Candidates that are not listed at all, and the probability that they have together.
+        "rest": [left, round(max(0.0, 1.0 - known) * present, 5) if left else 0.0],
         "channels": [[name, annotation.kinds[name]] for name in annotation.channels],
-        "ions": [[ion, round(p, 4)] for ion, p in _falling(dict(annotation.ions))],
+        "ions": [
+            [ion, round(probability, 4)]
+            for ion, probability in sorted(
+                annotation.ions.items(), key=lambda item: (-item[1], item[0])
+            )
+        ],
         "found": annotation.found,
         "scored": annotation.scored,
         "coverage": annotation.coverage,
         "set": annotation.set_size,
         "objective": annotation.objective,
-        "choices": {goal: _choice(annotation, place) for goal, place in annotation.choices.items()},
+        "choices": {
+            goal: [index + 1, candidates[index].name, candidates[index].smiles]
+            for goal, index in annotation.choices.items()
+        },
         "present": _rounded(annotation.present, 4),
         "confidence": round(annotation.confidence, 4),
         "nearest": _rounded(annotation.nearest, 3),
@@ -385,34 +336,25 @@ def _decided(annotation: Annotation, shown: list[int]) -> dict[str, Any]:
         "level": [annotation.level.number, annotation.level.reason],
         "notes": list(annotation.notes),
         "badges": badges(annotation),
+        "candidates": in_detail,
+        "refs": [{**data, "st": structures.add(data["smiles"])} for data in references.data],
+        "structures": structures.data,
+        "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
     }
 
 
-def _best_place(annotation: Annotation) -> int:
-    return annotation.choices.get(annotation.objective, 0)
-
-
-def _places(annotation: Annotation, in_full: int) -> list[int]:
-    """The most probable, and among them what is decided for."""
-    if not annotation.candidates:
-        return []
-    best = _best_place(annotation)
-    first = [place for place in range(len(annotation.candidates)) if place != best]
-    return sorted([best, *first[: max(in_full, 1) - 1]])
-
-
-def _candidate(annotation: Annotation, candidate: Candidate, place: int) -> dict[str, Any]:
+def _candidate(annotation: Annotation, candidate: Candidate, index: int) -> dict[str, Any]:
     linked = [text for text in candidate.identifiers if link(text)]
     unlinked = [text for text in candidate.identifiers if not link(text)]
     return {
-        "rank": place + 1,
+        "rank": index + 1,
         "name": candidate.name,
         "smiles": candidate.smiles,
         "key": candidate.key,
         "formula": candidate.formula,
         "adduct": candidate.adduct,
         "ppm": _rounded(candidate.error_ppm, 2),
-        "p": _overall(annotation, candidate),
+        "p": round(annotation.confidence_of(candidate), 5),
         "in": candidate.in_set,
         "nats": [round(annotation.nats(candidate, kind), 3) for kind in KINDS],
         "parts": [_rounded(part, 3) for part in candidate.parts],
@@ -423,63 +365,24 @@ def _candidate(annotation: Annotation, candidate: Candidate, place: int) -> dict
     }
 
 
-def _others(annotation: Annotation, shown: list[int]) -> list[list[Any]]:
-    """Further candidates: rank, name, SMILES, probability, whether in the set."""
-    listed = [
-        place for place in range(min(len(annotation.candidates), LISTED)) if place not in shown
-    ]
-    rows = ((place, annotation.candidates[place]) for place in listed)
-    return [
-        [place + 1, each.name, each.smiles, _overall(annotation, each), each.in_set]
-        for place, each in rows
-    ]
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(float(value), digits)
 
 
-def _rest(annotation: Annotation, shown: list[int], others: list[list[Any]]) -> list[float]:
-    """How many candidates are not listed at all, and what probability they have together."""
-    listed = sum(annotation.candidates[place].probability for place in shown)
-    named = {row[0] - 1 for row in others}
-    listed += sum(annotation.candidates[place].probability for place in named)
-    present = 1.0 if annotation.present is None else annotation.present
-    number = max(annotation.found - len(shown) - len(others), 0)
-    return [number, round(max(0.0, 1.0 - listed) * present, 5) if number else 0.0]
-
-
-def _overall(annotation: Annotation, candidate: Candidate) -> float:
-    """Probability of a candidate, absence from the database counted in."""
-    return round(
-        candidate.probability * (1.0 if annotation.present is None else annotation.present), 5
-    )
-
-
-def _choice(annotation: Annotation, place: int) -> list[Any]:
-    candidate = annotation.candidates[place]
-    return [place + 1, candidate.name, candidate.smiles]
-
-
-def _falling(values: dict[str, float]) -> list[tuple[str, float]]:
-    return sorted(values.items(), key=lambda each: (-each[1], each[0]))
-
-
-def _rounded(value: float | None, places: int) -> float | None:
-    return None if value is None else round(float(value), places)
-
-
-class _Drawn:
+class _Structures:
     """Structures of a feature, each once."""
 
     def __init__(self) -> None:
         self.data: list[Mapping[str, Any]] = []
-        self._places: dict[str, int | None] = {}
+        self._indices: dict[str, int | None] = {}
 
-    def place(self, smiles: str, known: Mapping[str, Any] | None = None) -> int | None:
-        """Return where the structure of a molecule stands; None where it cannot be drawn."""
-        if smiles not in self._places:
+    def add(self, smiles: str, known: Mapping[str, Any] | None = None) -> int | None:
+        """Return the index of the structure of a molecule; None where it cannot be drawn."""
+        if smiles not in self._indices:
             drawn = known or structure(smiles)
-            self._places[smiles] = None if drawn is None else len(self.data)
-            if drawn is not None:
-                self.data.append(drawn)
-        return self._places[smiles]
+            self._indices[smiles] = None if drawn is None else len(self.data)
+            self.data += [] if drawn is None else [drawn]
+        return self._indices[smiles]
 
 
 class _References:
@@ -487,33 +390,31 @@ class _References:
 
     def __init__(self) -> None:
         self.data: list[dict[str, Any]] = []
-        self._places: dict[tuple[str, str], int] = {}
+        self._indices: dict[tuple[str, str], int] = {}
 
-    def place(self, reference: Reference | None, *, is_match: bool) -> int | None:
-        """Where a reference stands among those that are shown; None for none."""
+    def add(self, reference: Reference | None, *, is_match: bool) -> int | None:
+        """Return the index of a reference among those that are shown; None for none."""
         if reference is None:
             return None
         key = reference.library, reference.record
-        if key not in self._places:
-            if len(self.data) >= REFERENCES:
-                return None
-            self._places[key] = len(self.data)
-            self.data.append(self._data(reference, is_match))
-        return self._places[key]
-
-    def _data(self, reference: Reference, is_match: bool) -> dict[str, Any]:
-        return {
-            "record": reference.record,
-            "name": reference.name,
-            "smiles": reference.smiles,
-            "similarity": _rounded(reference.similarity, 3),
-            "count": reference.peaks,
-            "likeness": _rounded(reference.likeness, 3),
-            "contributor": reference.contributor,
-            "licence": reference.licence,
-            "library": reference.library,
-            "adduct": reference.adduct,
-            "mz": _rounded(reference.precursor_mz, 5),
-            "peaks": packed_peaks(reference.mz, reference.intensities, MOST_REFERENCE_PEAKS),
-            "same": is_match,
-        }
+        if key in self._indices or len(self.data) >= REFERENCES:
+            return self._indices.get(key)
+        self._indices[key] = len(self.data)
+        self.data.append(
+            {
+                "record": reference.record,
+                "name": reference.name,
+                "smiles": reference.smiles,
+                "similarity": _rounded(reference.similarity, 3),
+                "count": reference.peaks,
+                "likeness": _rounded(reference.likeness, 3),
+                "contributor": reference.contributor,
+                "licence": reference.licence,
+                "library": reference.library,
+                "adduct": reference.adduct,
+                "mz": _rounded(reference.precursor_mz, 5),
+                "peaks": packed_peaks(reference.mz, reference.intensities, MAX_REFERENCE_PEAKS),
+                "same": is_match,
+            }
+        )
+        return self._indices[key]
