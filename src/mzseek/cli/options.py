@@ -5,6 +5,7 @@ before typer converts them and before a command imports its libraries: a missing
 at once, with the message that the library itself would give.
 """
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Collection
 from dataclasses import Field
@@ -208,27 +209,32 @@ AsJson = Annotated[
 
 
 def options_of(
-    kind: type, fields: Collection[Field[Any]], **metadata: Check | FormerName
+    kind: Any, fields: Collection[Field[Any]] | None = None, **metadata: Check | FormerName
 ) -> Callable[[Callable[..., None]], Any]:
-    """Add an option to a command for each of these fields of a dataclass, with its own help.
+    """Add an option to a command for each of these fields of a dataclass, all by default.
 
-    The command takes them by keyword, as ``**options``. ``metadata`` is by name of the field. A
+    The command takes them by keyword, as ``**options``. A field says what it is in its metadata, as
+    ``meaning``, or has a type with an option of typer's. ``metadata`` is by name of the field. A
     field whose own type is none of an option names another one in its metadata, as ``option``.
     """
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
+
+    def annotation(field: Field[Any]) -> Any:
+        if "meaning" not in field.metadata:
+            return hints[field.name]
+        return Annotated[
+            field.metadata.get("option", hints[field.name]),
+            typer.Option(help=field.metadata["meaning"]),
+            metadata.get(field.name),
+        ]
+
     added = [
         inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=Annotated[
-                field.metadata.get("option", hints[field.name]),
-                typer.Option(help=field.metadata["meaning"]),
-                metadata.get(field.name),
-            ],
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+            annotation=annotation(field),
         )
-        for field in fields
-    ]
+        for field in fields or dataclasses.fields(kind)
+    ]  # fmt: skip
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = [

@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -18,6 +19,7 @@ from mzseek.cli.options import (
     Fingerprint,
     Jobs,
     Out,
+    options_of,
 )
 from mzseek.cli.output import counted, plain, print_json, say, show_skipped, watched
 from mzseek.core.errors import DatabaseError
@@ -30,16 +32,30 @@ database_app = typer.Typer(
 )
 _SHOWN_REJECTS = 3
 
-Nearest = Annotated[
-    bool, typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule.")
-]
-KeepStereo = Annotated[bool, typer.Option("--keep-stereo", help="Keep stereo in SMILES.")]
 Source = Annotated[
     str | None, typer.Option(help="Name of the collection; by default each file's own.")
 ]
 
 
+@dataclass
+class BuildOptions:
+    """Options of every command that builds a database."""
+
+    fingerprint: Fingerprint = "morgan2"
+    nearest: Annotated[
+        bool,
+        typer.Option(help="Also index its bits, for --like and for mining: 514 bytes a molecule."),
+    ] = True
+    keep_stereo: Annotated[bool, typer.Option("--keep-stereo", help="Keep stereo in SMILES.")] = (
+        False
+    )
+    jobs: Jobs = None
+    engine: EngineName = "local"
+    address: Address = None
+
+
 @database_app.command("build")
+@options_of(BuildOptions)
 def build(
     molecules: Annotated[
         list[Path],
@@ -49,17 +65,12 @@ def build(
         EXISTS,
     ],
     out: Out,
-    fingerprint: Fingerprint = "morgan2",
     source: Source = None,
     smiles_column: Annotated[str | None, typer.Option(help="Column with SMILES.")] = None,
     name_column: Annotated[str | None, typer.Option(help="Column with names.")] = None,
     id_column: Annotated[str | None, typer.Option(help="Column with identifiers.")] = None,
     source_column: Annotated[str | None, typer.Option(help="Column with sources.")] = None,
-    nearest: Nearest = True,
-    keep_stereo: KeepStereo = False,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
+    **options: Any,
 ) -> None:
     """Build a database from lists of molecules.
 
@@ -75,18 +86,14 @@ def build(
     }  # fmt: skip
     columns = {meaning: name for meaning, name in named.items() if name}
     sources = file_sources(molecules, source=source, columns=columns or None)
-    _build(sources, out, fingerprint, nearest, keep_stereo, jobs, engine, address)
+    _build(sources, out, **options)
 
 
 @database_app.command("hmdb")
+@options_of(BuildOptions)
 def hmdb(
     out: Out = Path("hmdb"),
-    fingerprint: Fingerprint = "morgan2",
-    nearest: Nearest = True,
-    keep_stereo: KeepStereo = False,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
+    **options: Any,
 ) -> None:
     """Build one of human metabolites, from the table in the pyopenms package.
 
@@ -96,21 +103,17 @@ def hmdb(
     """
     from mzseek.database.sources import hmdb_sources
 
-    _build(hmdb_sources(), out, fingerprint, nearest, keep_stereo, jobs, engine, address)
+    _build(hmdb_sources(), out, **options)
 
 
 @database_app.command("pubchem")
+@options_of(BuildOptions)
 def pubchem(
     folder: Annotated[
         Path, typer.Argument(help="Folder with PubChem's CID-SMILES.gz (and CID-Title.gz).")
     ],
     out: Out,
-    fingerprint: Fingerprint = "morgan2",
-    nearest: Nearest = True,
-    keep_stereo: KeepStereo = False,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
+    **options: Any,
 ) -> None:
     """Build one of PubChem's compounds, from its public files.
 
@@ -118,7 +121,7 @@ def pubchem(
     """
     from mzseek.database.sources import pubchem_sources
 
-    _build(pubchem_sources(folder), out, fingerprint, nearest, keep_stereo, jobs, engine, address)
+    _build(pubchem_sources(folder), out, **options)
 
 
 @database_app.command("add")
@@ -388,17 +391,14 @@ def _warn(text: str) -> None:
 
 
 def _build(
-    sources: Any, out: Path, fingerprint: str, nearest: bool, keep_stereo: bool,
-    jobs: int | None, engine: str, address: str | None,
-) -> None:  # fmt: skip
+    sources: Any, out: Path, *, jobs: int | None, engine: str, address: str | None, **options: Any
+) -> None:
     from mzseek.database import build_database
     from mzseek.parallel import engine_named
 
     with resumable(RESUME_SAME_COMMAND), watched() as progress:
-        database = build_database(
-            sources, out, fingerprint=fingerprint, nearest=nearest, keep_stereo=keep_stereo,
-            engine=engine_named(engine, jobs, address), progress=progress,
-        )  # fmt: skip
+        worker = engine_named(engine, jobs, address)
+        database = build_database(sources, out, **options, engine=worker, progress=progress)
     show_database(database)
 
 

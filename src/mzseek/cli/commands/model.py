@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from mzseek.cli.options import (
     Jobs,
     Out,
     either,
+    options_of,
 )
 from mzseek.cli.output import counted, new_table, plain, print_json, say, say_next, show, watched
 
@@ -36,37 +38,6 @@ Folder = Annotated[
     typer.Argument(help="A bundle's folder; the one that comes with mzseek by default."),
     IS_BUNDLE,
 ]
-Molecules = Annotated[
-    list[Path] | None,
-    typer.Option("--molecules", help="Lists of molecules for the bundled database."),
-    EXISTS,
-]
-Sources = Annotated[
-    str | None,
-    typer.Option(help="Of these lists only molecules of these sources, separated by commas."),
-]
-Known = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--known",
-        help="Tables of molecules with names and identifiers (inchikey, smiles, name, synonyms, "
-        "pubchem_cid, hmdb, chebi, kegg, lipidmaps, dtxsid, in_sets); all of them go in.",
-    ),
-    EXISTS,
-]
-Names = Annotated[
-    list[Path] | None,
-    typer.Option("--names", help="Records that name molecules, such as MassBank's."),
-    EXISTS,
-]
-Electrospray = Annotated[
-    bool,
-    typer.Option(
-        "--electrospray-only",
-        help="Skip molecules of lists that electrospray does not ionise: hydrocarbons, inorganics, "
-        "radicals, isotope-labelled molecules, silyl derivatives, all below 50 Da.",
-    ),
-]
 Licences = Annotated[
     str,
     typer.Option(
@@ -79,7 +50,43 @@ Peaks = Annotated[
 ]
 
 
+@dataclass
+class ListOptions:
+    """Options of every command that makes the bundled database."""
+
+    molecules: Annotated[
+        list[Path] | None, typer.Option(help="Lists of molecules for the bundled database."), EXISTS
+    ] = None
+    sources: Annotated[
+        str | None,
+        typer.Option(help="Of these lists only molecules of these sources, separated by commas."),
+    ] = None
+    known: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Tables of molecules with names and identifiers (inchikey, smiles, name, "
+            "synonyms, pubchem_cid, hmdb, chebi, kegg, lipidmaps, dtxsid, in_sets); all of them go "
+            "in.",
+        ),
+        EXISTS,
+    ] = None
+    names: Annotated[
+        list[Path] | None,
+        typer.Option(help="Records that name molecules, such as MassBank's."),
+        EXISTS,
+    ] = None
+    electrospray_only: Annotated[
+        bool,
+        typer.Option(
+            "--electrospray-only",
+            help="Skip molecules of lists that electrospray does not ionise: hydrocarbons, "
+            "inorganics, radicals, isotope-labelled molecules, silyl derivatives, all below 50 Da.",
+        ),
+    ] = False
+
+
 @model_app.command("build")
+@options_of(ListOptions)
 def build(
     spectra: Annotated[
         list[Path],
@@ -106,17 +113,13 @@ def build(
         list[str] | None,
         typer.Option(help="Contributor whose spectra are not taken, to try the bundle on them."),
     ] = None,
-    molecules: Molecules = None,
-    sources: Sources = None,
-    known: Known = None,
-    names: Names = None,
-    electrospray_only: Electrospray = False,
     peaks: Peaks = _PEAKS,
     work: Annotated[
         Path | None,
         typer.Option(help="Keep what is made on the way here, and go on from it."),
     ] = None,
     jobs: Jobs = None,
+    **lists: Any,
 ) -> None:
     """Make a bundle from data sets: join, prepare, fit, measure, pack.
 
@@ -130,18 +133,18 @@ def build(
     from mzseek.bundle.export import ExportOptions
     from mzseek.evidence.registry import channels_from
 
-    lists = _lists(molecules, sources, known, names, electrospray_only, _LICENCES)
     with watched() as progress:
         bundle = build_bundle(
             spectra, out, channels_from(channels, settings or ()),
             BuildOptions(candidates, _split(licence) or (), folds, leave_out or ()),
-            ExportOptions(lists=lists, max_peaks=peaks),
+            ExportOptions(lists=_lists(_LICENCES, **lists), max_peaks=peaks),
             work=work, jobs=jobs, progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
     _show_counts(bundle)
 
 
 @model_app.command("export")
+@options_of(ListOptions)
 def export(
     run: Annotated[Path, typer.Argument(help="Run folder that `mzseek fit` has made."), IS_RUN],
     out: Out,
@@ -158,17 +161,13 @@ def export(
         ),
         EXISTS,
     ] = None,
-    molecules: Molecules = None,
-    sources: Sources = None,
-    known: Known = None,
-    names: Names = None,
-    electrospray_only: Electrospray = False,
     licence: Licences = _LICENCES,
     peaks: Peaks = _PEAKS,
     data: Annotated[
         Path | None, typer.Option(help="The prepared folder, if it is no longer where it was.")
     ] = None,
     jobs: Jobs = None,
+    **lists: Any,
 ) -> None:
     """Make a bundle of a fitted run of your own.
 
@@ -185,7 +184,7 @@ def export(
 
     options = ExportOptions(
         details=read_details(spectra or (), SkippedGroups()), library=library,
-        lists=_lists(molecules, sources, known, names, electrospray_only, licence),
+        lists=_lists(licence, **lists),
         max_peaks=peaks,
     )  # fmt: skip
     with watched() as progress:
@@ -197,18 +196,15 @@ def export(
 
 
 @model_app.command("molecules")
+@options_of(ListOptions)
 def molecules_of(
     bundle: Annotated[Path, typer.Argument(help="A bundle's folder."), IS_BUNDLE],
-    molecules: Molecules = None,
-    sources: Sources = None,
-    known: Known = None,
-    names: Names = None,
-    electrospray_only: Electrospray = False,
     licence: Licences = _LICENCES,
     out: Annotated[
         Path | None, typer.Option(help="Folder to write; the bundle itself by default.")
     ] = None,
     jobs: Jobs = None,
+    **lists: Any,
 ) -> None:
     """Make the bundled molecule database anew, and nothing else.
 
@@ -222,7 +218,7 @@ def molecules_of(
     with watched() as progress:
         replaced = replace_molecules(
             Bundle.open(bundle), out or bundle,
-            _lists(molecules, sources, known, names, electrospray_only, licence), jobs=jobs,
+            _lists(licence, **lists), jobs=jobs,
             progress=progress, say=lambda line: say(plain(line)),
         )  # fmt: skip
     _show_counts(replaced)
@@ -271,15 +267,13 @@ def verify(bundle: Folder = None) -> None:
     say(f"{plain(opened.folder)}: {files}, {opened.size:,} bytes, every one as it was written")
 
 
-def _lists(
-    molecules: list[Path] | None, sources: str | None, known: list[Path] | None,
-    names: list[Path] | None, electrospray_only: bool, licence: str,
-) -> Any:  # fmt: skip
+def _lists(licence: str, **options: Any) -> Any:
     from mzseek.bundle.build_molecules import MoleculeLists
 
+    chosen = ListOptions(**options)
     return MoleculeLists(
-        molecules or (), _split(sources), known or (), names or (), _split(licence) or (),
-        electrospray_only,
+        chosen.molecules or (), _split(chosen.sources), chosen.known or (), chosen.names or (),
+        _split(licence) or (), chosen.electrospray_only,
     )  # fmt: skip
 
 
