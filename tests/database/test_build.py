@@ -7,16 +7,23 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mzseek.core.errors import DatabaseError, DatasetError, InputError, MzseekError
 from mzseek.database import Database, add_molecules, build_database
-from mzseek.database import build as parts_module
+from mzseek.database import build as build_module
+from mzseek.database.build import merge_equal, merge_parts
+from mzseek.database.records import part_schema
 from mzseek.database.sources import file_sources
-from mzseek.parallel import LocalEngine
+from mzseek.parallel import LocalEngine, silent
 
 from .conftest import all_rows, build, contents, write_table
 
@@ -25,8 +32,8 @@ BATCH, CHUNK = 5, 20
 
 @pytest.fixture
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts_module, "BATCH", BATCH)
-    monkeypatch.setattr(parts_module, "CHUNK", CHUNK)
+    monkeypatch.setattr(build_module, "BATCH", BATCH)
+    monkeypatch.setattr(build_module, "CHUNK", CHUNK)
 
 
 small_chunks = pytest.mark.usefixtures("_small_chunks")
@@ -59,8 +66,8 @@ def test_jobs_chunks_and_names_of_folders_do_not_show_in_the_bytes(
     one = contents(build(molecules, tmp_path / "one").folder)
     two = contents(build(molecules, tmp_path / "two", engine=LocalEngine(2)).folder)
     assert one == two
-    monkeypatch.setattr(parts_module, "BATCH", 7)
-    monkeypatch.setattr(parts_module, "CHUNK", 28)
+    monkeypatch.setattr(build_module, "BATCH", 7)
+    monkeypatch.setattr(build_module, "CHUNK", 28)
     assert contents(build(molecules, tmp_path / "three").folder) == one
     assert contents(build(molecules, tmp_path / "one").folder) == one
     assert names(tmp_path) == ["molecules.tsv", "one", "three", "two"]
@@ -305,12 +312,12 @@ def test_an_add_of_a_source_that_changes_leaves_the_store_as_it_was(
 def test_parts_that_do_not_hold_what_was_read_are_refused(
     molecules: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    real = parts_module.Parts.write
+    real = build_module.Parts.write
 
     def lossy(self, chunk: int, batches: list) -> None:
         real(self, chunk, batches[1:] if chunk == 2 else batches)
 
-    monkeypatch.setattr(parts_module.Parts, "write", lossy)
+    monkeypatch.setattr(build_module.Parts, "write", lossy)
     with pytest.raises(DatabaseError, match=r"parts hold .* and 180 records were read"):
         build(molecules, tmp_path / "out")
     assert names(tmp_path) == ["molecules.tsv"]
@@ -518,3 +525,133 @@ def test_stereo_is_kept_where_asked_for_and_makes_no_other_molecule(tmp_path: Pa
     added = add_molecules(kept, file_sources([more]), engine=LocalEngine(1))
     assert added.keep_stereo
     assert "C[C@H](O)F" in [row["smiles"] for row in all_rows(added)]
+
+
+LISTS = ("sources", "identifiers", "names")
+LISTED = st.lists(st.sampled_from("uvwxyz"), max_size=4, unique=True)
+ROW = st.fixed_dictionaries(
+    {
+        "key": st.sampled_from("ABC"),
+        "mass": st.sampled_from([10.0, 10.000001, 20.0, 30.5]),
+        **dict.fromkeys(LISTS, LISTED),
+    }
+)
+
+
+def table_of(rows: list[dict], first: int = 0) -> pa.Table:
+    """A part: rows in the order of their masses, with places in the order given."""
+    schema = part_schema("maccs")
+    filled = [
+        {
+            "smiles": f"smiles {first + n}", "formula": "C", "bits": n % 100,
+            "fingerprint": bytes(schema.field("fingerprint").type.byte_width),
+            "sources": [], "identifiers": [], "names": [], "place": first + n, **row,
+        }
+        for n, row in enumerate(rows)
+    ]  # fmt: skip
+    return pa.Table.from_pylist(sorted(filled, key=lambda row: row["mass"]), schema=schema)
+
+
+class TablePart:
+    """A part in memory."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    @property
+    def masses(self) -> np.ndarray:
+        return self.table["mass"].to_numpy()
+
+    def rows(self, start: int, end: int) -> pa.Table:
+        return self.table.slice(start, end - start)
+
+
+def merge(tables: list[pa.Table], path: Path, progress=silent) -> list[float]:
+    parts = [TablePart(table) for table in tables]
+    return merge_parts(parts, tables[0].schema, path, progress).tolist()
+
+
+def merged_plainly(rows: list[dict]) -> list[dict]:
+    """What merging has to give, by way of a dictionary."""
+    found: dict[tuple[float, str], dict] = {}
+    for row in sorted(rows, key=lambda row: row["place"]):
+        first = found.setdefault((row["mass"], row["key"]), {**row, **{n: [] for n in LISTS}})
+        for name in LISTS:
+            first[name] = list(dict.fromkeys([*first[name], *row[name]]))
+    return [found[where] for where in sorted(found)]
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_module, "ROW_GROUP", 3)
+    monkeypatch.setattr(build_module, "_SLICE", 4)
+    monkeypatch.setattr(build_module, "_SAMPLE", 2)
+
+
+@given(st.lists(ROW, max_size=25))
+def test_equal_rows_are_merged_as_a_dictionary_would(rows: list[dict]) -> None:
+    table = table_of(rows)
+    assert merge_equal(table).to_pylist() == merged_plainly(table.to_pylist())
+
+
+@given(parts=st.lists(st.lists(ROW, max_size=12), min_size=1, max_size=4), data=st.data())
+def test_parts_become_one_sorted_file(
+    parts: list[list[dict]], data, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    starts = np.cumsum([0, *map(len, parts)])
+    tables = [table_of(rows, int(first)) for rows, first in zip(parts, starts, strict=False)]
+    path = tmp_path_factory.mktemp("merge") / "molecules.parquet"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_module, "ROW_GROUP", data.draw(st.integers(1, 5)))
+        patch.setattr(build_module, "_SLICE", data.draw(st.integers(1, 8)))
+        patch.setattr(build_module, "_SAMPLE", data.draw(st.integers(1, 4)))
+        masses = merge(tables, path)
+    expected = merged_plainly([row for table in tables for row in table.to_pylist()])
+    for row in expected:
+        del row["place"]
+    assert masses == [row["mass"] for row in expected]
+    assert pq.read_table(path).to_pylist() == expected
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 8).map(float), max_size=20), min_size=1, max_size=4),
+    st.integers(1, 6),
+)
+def test_slices_cover_all_and_never_part_equal_masses(masses: list[list[float]], size: int) -> None:
+    arrays = [np.sort(np.array(each)) for each in masses]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build_module, "_SLICE", size)
+        patch.setattr(build_module, "_SAMPLE", 2)
+        slices = list(build_module._slices(arrays, sum(map(len, arrays))))
+    assert slices[0][0] == -np.inf
+    assert slices[-1][1] == np.inf
+    assert all(high == low for (_, high), (low, _) in pairwise(slices))
+    held = [[mass for each in arrays for mass in each if low <= mass < high]
+            for low, high in slices]  # fmt: skip
+    assert sum(map(len, held)) == sum(map(len, arrays))
+    assert sum(len(set(each)) for each in held) == len({m for each in masses for m in each})
+
+
+@pytest.mark.usefixtures("tiny")
+def test_row_groups_are_full_but_the_last(tmp_path: Path) -> None:
+    tables = [table_of([{"key": f"K{n:02}", "mass": float(n % 7)} for n in range(11)])]
+    assert len(merge(tables, tmp_path / "m.parquet")) == 11
+    groups = pq.ParquetFile(tmp_path / "m.parquet").metadata
+    assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [3, 3, 3, 2]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_first_record_describes_and_lists_have_no_repeats(tmp_path: Path) -> None:
+    same = {"key": "A", "mass": 1.0}
+    first = table_of([{**same, "smiles": "late", "names": ["x"], "sources": ["b"]}], first=9)
+    second = table_of([{**same, "smiles": "early", "names": ["y", "x"], "sources": ["b"]}])
+    merge([first, second], tmp_path / "m.parquet")
+    [row] = pq.read_table(tmp_path / "m.parquet").to_pylist()
+    assert (row["smiles"], row["names"], row["sources"]) == ("early", ["y", "x"], ["b"])
+
+
+def test_progress_ends_at_the_total(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int | None]] = []
+    tables = [table_of([{"key": "A", "mass": 1.0}, {"key": "A", "mass": 1.0}])] * 2
+    merge(tables, tmp_path / "m.parquet", lambda *each: seen.append(each))
+    assert seen[-1] == ("merging", 4, 4)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -111,10 +110,10 @@ def test_random_ones_are_reproducible_and_any(store, rows, truths) -> None:
 
 def test_windows_that_are_much_the_same_are_read_together(monkeypatch) -> None:
     low, high = np.array([0, 5, 10, 900, 905]), np.array([100, 110, 120, 1000, 3000])
-    assert list(module._alike(low, high)) == [(0, 3), (3, 4), (4, 5)]
-    assert list(module._alike(low[:0], high[:0])) == []
+    assert list(module._shared_windows(low, high)) == [(0, 3), (3, 4), (4, 5)]
+    assert list(module._shared_windows(low[:0], high[:0])) == []
     monkeypatch.setattr(module, "_TOGETHER", 2)
-    assert list(module._alike(low, high)) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    assert list(module._shared_windows(low, high)) == [(0, 2), (2, 3), (3, 4), (4, 5)]
 
 
 def test_a_store_without_its_index_says_so(make_store) -> None:
@@ -133,9 +132,9 @@ def test_a_molecule_that_is_not_in_the_store_has_negatives(store, rows) -> None:
 
 
 @pytest.mark.parametrize("by", ["mass", "formula"])
-def test_likeness_is_to_the_form_that_the_store_has(store, rows, truths, by: str) -> None:
+def test_similarity_is_to_the_form_that_the_store_has(store, rows, truths, by: str) -> None:
     empty = bytes(len(rows[0]["fingerprint"]))
-    drawn_otherwise = [replace(truth, fingerprint=empty) for truth in truths]
+    drawn_otherwise = [truth._replace(fingerprint=empty) for truth in truths]
     expected = list(mined_here(store, truths, by=by))
     for found, same in zip(mined_here(store, drawn_otherwise, by=by), expected, strict=True):
         own = rows[found.own]

@@ -1,5 +1,6 @@
 import json
 import shutil
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +11,31 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rdkit import Chem, DataStructs
 
-from mzseek.chem import exact_mass, formula, inchikey_block
+from mzseek.chem import exact_mass, inchikey_block
 from mzseek.chem.adducts import known_adducts, parse_adduct
 from mzseek.core.errors import AdductError, DatabaseError, MoleculeError
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.database.store import COLUMNS
-from mzseek.io.manifest import measured
+from mzseek.database.store import (
+    COLUMNS,
+    FILES,
+    KEYS,
+    LABELLED,
+    MASSES,
+    MOLECULES,
+    REJECTS,
+    capped,
+    cascade,
+    check_entries,
+    entries,
+    has_checksum,
+    read_manifest,
+    rows_of,
+)
+from mzseek.io.manifest import Manifest, measured
 from mzseek.parallel import LocalEngine
 
-from .conftest import METHANES, NAMELESS, all_rows, write_table
+from .conftest import METHANES, NAMELESS, all_rows, build, write_table
 
 building = settings(max_examples=12, deadline=None)
 looking = settings(
@@ -86,7 +102,7 @@ def test_by_formula_and_key_are_scans(store: Database, data) -> None:
 @given(
     data=st.data(), count=st.integers(1, 60), least=st.sampled_from([0.0, 0.2, 0.5, 1.0]),
 )  # fmt: skip
-def test_by_likeness_is_a_scan(store: Database, pool, data, count: int, least: float) -> None:
+def test_by_similarity_is_a_scan(store: Database, pool, data, count: int, least: float) -> None:
     rows = all_rows(store)
     others = ["CCOC(=O)c1ccc(N)cc1", "OCC(O)CO", "CCCCCCCCCCCC", "c1ccc2ccccc2c1"]
     smiles = data.draw(st.sampled_from([*pool, *others]))
@@ -122,38 +138,12 @@ def test_collections_are_named(store: Database) -> None:
     assert store.collections() == ["one", "three", "two"]
 
 
-def test_every_molecule_is_found_by_its_mass_formula_and_key(store: Database, pool) -> None:
-    for smiles in pool:
-        wanted = Chem.CanonSmiles(smiles)
-        assert wanted in store.by_mass(exact_mass(smiles), 0.1).table["smiles"].to_pylist()
-        assert wanted in store.by_formula(formula(smiles)).table["smiles"].to_pylist()
-        if smiles != NAMELESS:
-            key = inchikey_block(smiles)
-            assert wanted in store.by_key(key).table["smiles"].to_pylist()
-
-
-def test_rows_come_in_the_order_asked_for(store: Database, monkeypatch) -> None:
-    every = [row["smiles"] for row in all_rows(store)]
-    wanted = np.array([5, 0, len(store) - 1, 5, 17])
-    table = store.rows(wanted)
-    assert table["row"].to_pylist() == wanted.tolist()
-    assert table["smiles"].to_pylist() == [every[n] for n in wanted]
-    assert store.rows(np.empty(0, np.int64)).num_rows == 0
-
-
 def test_rows_of_several_row_groups(make_store, pool, monkeypatch) -> None:
     monkeypatch.setattr("mzseek.database.build.ROW_GROUP", 7)
     database = make_store([(smiles,) for smiles in pool[:40]])
     every = [row["smiles"] for row in all_rows(database)]
     for wanted in ([39, 3, 3, 20], list(range(40)), [7], [14, 13]):
         assert database.rows(np.array(wanted))["smiles"].to_pylist() == [every[n] for n in wanted]
-
-
-def test_batches_hold_all(store: Database) -> None:
-    batches = list(store.batches(("smiles", "mass"), size=50))
-    assert all(batch.num_rows <= 50 for batch in batches)
-    found = [smiles for batch in batches for smiles in batch["smiles"].to_pylist()]
-    assert found == [row["smiles"] for row in all_rows(store)]
 
 
 # What is in a store.
@@ -255,12 +245,10 @@ def test_a_capped_list_keeps_the_nearest_by_mass(store: Database, adduct: str | 
         assert found_rows(found) == sorted(found_rows(found))
 
 
-def test_formulas_and_precursors_are_capped_too(store: Database, pool) -> None:
+def test_formulas_are_capped_too(store: Database) -> None:
     formulas = [row["formula"] for row in all_rows(store)]
     common = max(set(formulas), key=formulas.count)
     assert store.by_formula(common, cap=2, priorities=["two"]).capped
-    mass = exact_mass(pool[0])
-    assert len(store.by_precursor(mass + 1.00728, "[M+H]+", 1e5, cap=3)) == 3
 
 
 # Bad questions.
@@ -474,7 +462,7 @@ def test_files_are_closed_with_the_store(store: Database) -> None:
     assert not any(path.exists() for path in held)
 
 
-def test_likeness_is_asked_in_the_form_of_the_store(tmp_path: Path) -> None:
+def test_similarity_is_asked_in_the_form_of_the_store(tmp_path: Path) -> None:
     (tmp_path / "pool.smi").write_text("C[C@H](N)C(=O)O\nNCC(=O)O\n")
     database = build_database(
         file_sources([tmp_path / "pool.smi"]), tmp_path / "db", fingerprint="map4",
@@ -482,3 +470,219 @@ def test_likeness_is_asked_in_the_form_of_the_store(tmp_path: Path) -> None:
     )  # fmt: skip
     found = database.by_similarity("C[C@H](N)C(=O)O", 1)
     assert found.table["similarity"].to_pylist() == [1.0]
+
+
+@pytest.fixture
+def small_store(pool: list[str], tmp_path: Path) -> Path:
+    path = write_table(tmp_path / "m.tsv", [(s, str(n)) for n, s in enumerate(pool[:60])])
+    return build(path, tmp_path / "store").folder
+
+
+def edit(folder: Path, **changes: object) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_rows_ranges_and_batches_are_of_one_table(small_store: Path) -> None:
+    database = Database.open(small_store)
+    whole = database.range(0, len(database)).to_pylist()
+    places = np.array([5, 0, len(whole) - 1, 5])
+    found = database.rows(places).drop_columns(["row"]).to_pylist()
+    assert found == [whole[place] for place in places]
+    assert database.rows(np.empty(0, np.int64)).num_rows == 0
+    batches = [row for batch in database.batches(size=7) for row in batch.to_pylist()]
+    assert batches == whole
+    assert set(whole[0]) == set(COLUMNS)
+    assert [row["mass"] for row in whole] == database.masses.tolist()
+    database.check_form()
+    database.check_order()
+
+
+@pytest.mark.parametrize("name", [MOLECULES, MASSES, REJECTS, "nearest.words.npy"])
+def test_a_file_that_the_manifest_does_not_name_is_missed(small_store: Path, name: str) -> None:
+    files = read_manifest(small_store)["files"]
+    edit(small_store, files={key: value for key, value in files.items() if key != name})
+    with pytest.raises(DatabaseError, match=f"lacks 'files.{name}'; build it again"):
+        Database.open(small_store)
+
+
+def test_bits_that_are_not_the_fingerprints_are_refused(small_store: Path) -> None:
+    options = read_manifest(small_store)["options"]
+    edit(small_store, options=options | {"fingerprint_bits": 17})
+    with pytest.raises(DatabaseError, match=r"fingerprint_bits is 17, expected 4096"):
+        Database.open(small_store)
+
+
+@pytest.mark.parametrize("kind", ["map4", "morgan6", "morgan8"])
+def test_fingerprints_of_earlier_bits_are_refused(pool: list[str], tmp_path: Path, kind) -> None:
+    path = write_table(tmp_path / "m.tsv", [(s, str(n)) for n, s in enumerate(pool[:5])])
+    folder = build(path, tmp_path / "store", fingerprint=kind).folder
+    versions = read_manifest(folder)["versions"]
+    edit(folder, versions={name: each for name, each in versions.items() if kind not in name})
+    expected = rf"store: has {kind} fingerprints of version 1, expected \d: .*; build it again"
+    with pytest.raises(DatabaseError, match=expected):
+        Database.open(folder)
+    assert len(build(path, folder, fingerprint=kind)) == 5  # which it can be, in its place
+
+
+def test_only_the_files_asked_for_are_read(small_store: Path) -> None:
+    (small_store / REJECTS).write_bytes(bytes((small_store / REJECTS).stat().st_size))
+    database = Database.open(small_store)
+    database.check((MOLECULES, MASSES))
+    with pytest.raises(DatabaseError, match=r"rejects\.tsv has changed; build it again"):
+        database.check((MOLECULES, REJECTS))
+    with pytest.raises(DatabaseError, match=r"rejects\.tsv has changed; build it again"):
+        database.check()
+
+
+def test_masses_that_fall_are_noticed_once_they_are_searched_in(small_store: Path, resign) -> None:
+    masses = np.load(small_store / MASSES)
+    np.save(small_store / MASSES, masses[::-1])
+    with pytest.raises(DatabaseError, match=r"masses\.npy has changed; build it again"):
+        Database.open(small_store).many_by_mass([200.0])
+    resign(small_store)
+    with pytest.raises(DatabaseError, match=r"masses\.npy does not rise; build it again"):
+        Database.open(small_store).many_by_mass([200.0])
+
+
+def test_a_store_that_is_replaced_while_it_is_opened_is_opened_whole(
+    small_store: Path, pool: list[str], tmp_path: Path, monkeypatch
+) -> None:
+    more = write_table(tmp_path / "n.tsv", [(s, str(n)) for n, s in enumerate(pool[60:160])])
+    build(more, tmp_path / "other")
+    swapped: list[bool] = []
+
+    def swap(*arguments: object, **options: object) -> None:
+        if not swapped:
+            swapped.append(True)
+            small_store.rename(tmp_path / "away")
+            (tmp_path / "other").rename(small_store)
+
+    monkeypatch.setattr(Manifest, "check_files", swap)  # between the manifest and the files
+    database = Database.open(small_store)
+    assert database.manifest == read_manifest(small_store)
+    assert len(database.masses) == len(database) != len(Database.open(tmp_path / "away"))
+    shutil.rmtree(tmp_path / "away")
+
+
+# Two texts with one CRC-32.
+COLLIDING = ("plumless", "buckeroo")
+
+
+def index_of(*texts: str) -> np.ndarray:
+    return np.sort(entries(texts, np.arange(len(texts))))
+
+
+def test_all_rows_of_a_text_are_found() -> None:
+    texts = ["b", "a", "c", "b", "", "b"]
+    for text in ("a", "b", "c", ""):
+        expected = [row for row, each in enumerate(texts) if each == text]
+        assert rows_of(text, index_of(*texts)).tolist() == expected
+    assert rows_of("d", index_of(*texts)).tolist() == []
+    assert rows_of("d", index_of()).tolist() == []
+
+
+def test_texts_that_share_a_checksum_are_found_together() -> None:
+    """The text itself is compared by whoever has the table."""
+    assert zlib.crc32(COLLIDING[0].encode()) == zlib.crc32(COLLIDING[1].encode())
+    assert rows_of(COLLIDING[0], index_of("x", *COLLIDING)).tolist() == [1, 2]
+    assert has_checksum(COLLIDING, COLLIDING[0])
+    assert not has_checksum([*COLLIDING, "x"], COLLIDING[0])
+
+
+def test_the_last_row_that_fits_is_kept_apart_from_the_checksum() -> None:
+    last = 2**32 - 1
+    index = np.sort(entries(["a", "b"], np.array([last, last - 1])))
+    assert rows_of("a", index).tolist() == [last]
+
+
+def test_a_store_has_every_key_and_the_labelled_molecules(store: Database) -> None:
+    rows = all_rows(store)
+    assert len(store.keys) == len(rows)
+    labelled = sorted(n for n, row in enumerate(rows) if "[2H]" in row["smiles"])
+    assert len(labelled) == len(METHANES) - 1
+    assert sorted((store.labelled & np.uint64(2**32 - 1)).tolist()) == labelled
+    found = store.by_formula("CH4").table["smiles"].to_pylist()
+    assert found == ["C", "[2H]C", "[2H]C[2H]"]
+
+
+def test_charged_molecules_are_found_by_their_formula(make_store) -> None:
+    store = make_store([("C[N+](C)(C)C",), ("C[N+](C)(C)[11CH3]",), ("CC(C)(C)N",)])
+    assert len(store.by_formula("C4H12N+")) == 2
+    assert len(store.labelled) == 1
+
+
+@pytest.mark.parametrize(
+    "index",
+    [np.array([3, 2], np.uint64), np.array([2, 2], np.uint64), np.array([1, 9], np.uint64)],
+)
+def test_entries_that_fall_or_point_past_the_end_are_damage(index: np.ndarray) -> None:
+    with pytest.raises(DatabaseError, match=r"x: is damaged .*; again"):
+        check_entries(index, 9, "x", "again")
+    check_entries(index[:1], 9, "x", "again")
+    check_entries(index[:0], 0, "x", "again")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_index_of_another_store_is_noticed(make_store, name: str, resign) -> None:
+    store = make_store([("CCO",), ("[2H]CO",), ("CCN",)])
+    other = make_store([("N",), ("C",), ("[2H]CO",)], "other")
+    (store.folder / name).write_bytes((other.folder / name).read_bytes())
+    opened = Database.open(resign(store.folder))
+    with pytest.raises(DatabaseError, match=f"{name} and molecules.parquet disagree"):
+        if name == KEYS:
+            opened.by_key(inchikey_block("N"))
+        else:
+            opened.by_formula("CH4O")
+
+
+def test_files_are_of_eight_bytes_a_molecule(store: Database) -> None:
+    size = Path(store.folder, KEYS).stat().st_size
+    assert size == 8 * len(store) + 128  # the header
+    assert Path(store.folder, LABELLED).stat().st_size < size
+
+
+SOURCES = ["hmdb", "mine", "zinc"]
+CAPPED_ROWS = st.lists(
+    st.tuples(
+        st.text("ABC", min_size=3, max_size=3), st.sampled_from([100.0, 100.001, 100.002, 99.999]),
+        st.lists(st.sampled_from(SOURCES), max_size=2),
+    ),
+    min_size=1, max_size=12,
+)  # fmt: skip
+
+
+def table_of(rows) -> pa.Table:
+    keys, masses, sources = zip(*rows, strict=True)
+    sources = pa.array(sources, pa.list_(pa.string()))
+    return pa.table({"key": list(keys), "mass": list(masses), "sources": sources})
+
+
+@given(
+    rows=CAPPED_ROWS,
+    priorities=st.lists(st.sampled_from(SOURCES), unique=True),
+    cap=st.integers(1, 9),
+)
+def test_a_capped_list_takes_wanted_sources_then_the_nearest_then_keys(
+    rows, priorities: list[str], cap: int
+) -> None:
+    rows = sorted(rows, key=lambda row: row[1])
+
+    def order(place: int) -> tuple[int, float, str]:
+        key, mass, sources = rows[place]
+        ranks = [priorities.index(s) for s in sources if s in priorities]
+        return min(ranks, default=len(priorities)), abs(mass - 100.0), key
+
+    expected = sorted(range(len(rows)), key=order)
+    table = table_of(rows)
+    assert cascade(table, priorities, 100.0).tolist() == expected
+    found = capped(table, cap, priorities, 100.0)
+    assert found.table.to_pylist() == table.take(sorted(expected[:cap])).to_pylist()
+    assert (found.total, found.capped) == (len(rows), len(rows) > cap)
+
+
+def test_without_a_mass_the_order_is_that_of_the_keys() -> None:
+    table = table_of([("B", 100.0, []), ("A", 999.0, []), ("C", 1.0, ["mine"])])
+    assert cascade(table, []).tolist() == [1, 0, 2]
+    assert cascade(table, ["mine"]).tolist() == [2, 1, 0]
+    assert capped(table, None, ["mine"]).table == table

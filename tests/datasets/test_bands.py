@@ -98,10 +98,10 @@ def test_the_lists_are_those_of_the_fold(small, small_set, fold: str | None) -> 
 
 def test_some_lists_are_evenly_spaced(small) -> None:
     every = set_bands(small, fold="train")
-    few = set_bands(small, fold="train", most_lists=3)
+    few = set_bands(small, fold="train", max_lists=3)
     middle = (len(every.low) - 1) // 2
     np.testing.assert_array_equal(few.low, every.low[[0, middle, -1]])
-    np.testing.assert_array_equal(set_bands(small, fold="train", most_lists=999).low, every.low)
+    np.testing.assert_array_equal(set_bands(small, fold="train", max_lists=999).low, every.low)
 
 
 def band_of(small: Prepared, smiles: str, **how) -> tuple[float, float]:
@@ -147,7 +147,7 @@ def test_a_list_of_the_truth_alone_has_no_band(small, against: str) -> None:
         ({"setting": "hard"}, CacheError, "no candidates 'hard', it has: formula, mass"),
         ({"similarity": "dice"}, DecisionError, "similarity 'dice' is unknown"),
         ({"fingerprint": "ecfp"}, MoleculeError, "fingerprint 'ecfp' is unknown"),
-        ({"most_lists": 0}, DatasetError, "most_lists is 0, expected at least 1"),
+        ({"max_lists": 0}, DatasetError, "max_lists is 0, expected at least 1"),
     ],
     ids=str,
 )

@@ -1,19 +1,42 @@
+"""Draws from a database, against a plain loop over all its molecules."""
+
 import gzip
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from mzseek.chem import exact_mass, formula, inchikey_block, precursor_mz
-from mzseek.core.errors import DatasetError, InputError
+from mzseek.chem.molecules import describe_structure
+from mzseek.core.errors import DatabaseError, DatasetError, InputError
+from mzseek.core.registry import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.datasets.build import BuildOptions, build_dataset
+from mzseek.datasets.build import (
+    INFERRED,
+    Annotated,
+    BuildOptions,
+    assign_folds,
+    build_dataset,
+    check_drawable,
+    draw_candidates,
+    join_clusters,
+    nearest_similarity,
+    read_annotated,
+    structure_clusters,
+)
 from mzseek.datasets.check import check_dataset
 from mzseek.datasets.files import find_dataset, read_table
 from mzseek.parallel import LocalEngine
+from mzseek.similarity import packed as blocks
 
-MOLECULES = [
+from ..molecules import MOLECULES
+
+MEASURED_SMILES = [
     "CC(=O)Oc1ccccc1C(=O)O", "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "N[C@@H](Cc1ccccc1)C(=O)O",
     "OC(=O)CCCCC(=O)O", "Oc1ccc(cc1)C(=O)O.[Na+]", "CN1CCC[C@H]1c1cccnc1",
     "OC[C@H]1OC(O)[C@H](O)[C@@H](O)[C@@H]1O", "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "C1CCNCC1",
@@ -42,9 +65,9 @@ def record(identifier: str, smiles: str, adduct: str = "[M+H]+", **fields: str) 
 
 @pytest.fixture
 def sources(tmp_path: Path) -> tuple[list[Path], Path]:
-    first = "".join(record(f"a{n}", smiles) for n, smiles in enumerate(MOLECULES))
-    first += record("sodium", MOLECULES[0], "[M+Na]+")
-    first += record("a0-copy", MOLECULES[0]).replace(
+    first = "".join(record(f"a{n}", smiles) for n, smiles in enumerate(MEASURED_SMILES))
+    first += record("sodium", MEASURED_SMILES[0], "[M+Na]+")
+    first += record("a0-copy", MEASURED_SMILES[0]).replace(
         "77.1 7", "77.1 2"
     )  # the same but for its name
     first += record("no structure", "CCO", SMILES="")
@@ -52,7 +75,7 @@ def sources(tmp_path: Path) -> tuple[list[Path], Path]:
     first += record("broken structure", "CCO", SMILES="C1CC")
     first += record("no adduct", "CCO", ADDUCT="")
     first += record("wrong precursor", "CCO", PEPMASS="47.2")
-    second = record("a1", MOLECULES[1])  # an identifier of the first file
+    second = record("a1", MEASURED_SMILES[1])  # an identifier of the first file
     second += record("enantiomer", "N[C@H](Cc1ccccc1)C(=O)O", COLLISION_ENERGY="20")
     (tmp_path / "first.mgf").write_text(first)
     (tmp_path / "second.mgf").write_text(second)
@@ -349,3 +372,311 @@ def test_a_folder_that_is_a_library_may_hold_the_output_once(sources, tmp_path: 
     assert manifest["counts"]["spectra"] > 5
     with pytest.raises(DatasetError, match="out: lies in the source"):
         build_dataset([library], [pool], library / "out", jobs=1)
+
+
+CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
+INCHI = "1S/C8H10N4O2/c1-10-4-9-6-5(10)7(13)12(3)8(14)11(6)2/h4H,1-3H3"
+MASS = exact_mass(CAFFEINE)
+
+
+def msp(**fields: object) -> str:
+    given = {"Name": "x", "PrecursorMZ": precursor_mz(MASS, "[M+H]+")} | fields
+    lines = [f"{key}: {value}" for key, value in given.items() if value]
+    return "\n".join([*lines, "Num Peaks: 2", f"50.1 {len(str(fields))}", "138.06 100", "", ""])
+
+
+def read(folder: Path, *records: str) -> tuple[Annotated, list[str]]:
+    (folder / "library.msp").write_text("".join(records))
+    rejects: list[tuple[str, str]] = []
+    found = read_annotated([folder / "library.msp"], lambda *pair: rejects.append(pair))
+    return found, [reason for _, reason in rejects]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"InChI": INCHI},
+        {"InChI": f"InChI={INCHI}"},
+        {"InChI": f'"InChI={INCHI}"'},
+        {"SMILES": INCHI},
+        {"SMILES": f"InChI={INCHI}"},
+        {"InChI": CAFFEINE},
+        {"SMILES": "C1CC", "InChI": INCHI},
+        {"SMILES": CAFFEINE, "InChI": "nonsense"},
+        {"SMILES": "n/a", "InChI": INCHI},
+    ],
+)
+def test_a_structure_is_read_wherever_it_stands_and_however_it_is_written(
+    tmp_path: Path, fields: dict[str, str]
+) -> None:
+    found, reasons = read(tmp_path, msp(Precursor_type="[M+H]+", **fields))
+    assert reasons == []
+    assert [molecule.smiles for molecule in found.molecules] == [CAFFEINE]
+
+
+def test_a_structure_that_fails_in_both_fields_says_both_reasons(tmp_path: Path) -> None:
+    found, reasons = read(tmp_path, msp(SMILES="C1CC", InChI="1S/x", Precursor_type="[M+H]+"))
+    assert found.entries == []
+    assert reasons == ["SMILES 'C1CC': not valid SMILES; InChI '1S/x' cannot be read"]
+
+
+@pytest.mark.parametrize(
+    "adduct", ["[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+2H]2+", "[M-H]-", "[M+FA-H]-", "[2M+H]+"]
+)
+def test_an_adduct_that_precursor_and_mass_fix_is_inferred(tmp_path: Path, adduct: str) -> None:
+    mz = precursor_mz(MASS, adduct)
+    for fields in ({}, {"Ion_mode": "P" if "+" in adduct[-2:] else "N"}):
+        found, reasons = read(tmp_path, msp(SMILES=CAFFEINE, PrecursorMZ=mz, **fields))
+        (entry,) = found.entries
+        assert reasons == []
+        assert entry.spectrum.adduct == adduct
+        assert entry.spectrum.metadata["adduct_from"] == INFERRED
+        assert entry.spectrum.charge is not None
+        assert np.sign(entry.spectrum.charge) == (1 if adduct.endswith("+") else -1)
+
+
+def test_a_stated_adduct_is_never_replaced(tmp_path: Path) -> None:
+    found, reasons = read(tmp_path, msp(SMILES=CAFFEINE, Precursor_type="[M+Na]+"))
+    assert found.entries == []
+    assert "precursor disagrees with structure and adduct" in reasons[0]
+    found, _ = read(tmp_path, msp(SMILES=CAFFEINE, Precursor_type="[M+H]+"))
+    assert "adduct_from" not in found.entries[0].spectrum.metadata
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"PrecursorMZ": 250.0}, "has no adduct, and none of the usual ones fits"),
+        ({"PrecursorMZ": MASS}, "more than one of the usual ones fits ([M]+ and [M]-)"),
+        ({"Ion_mode": "N"}, "has no adduct, and none of the usual ones fits"),
+        ({"Charge": "2+"}, "has no adduct, and none of the usual ones fits"),
+        ({"Precursor_type": "[M+H]+/[M+Na]+"}, "has no single adduct ([M+H]+/[M+Na]+)"),
+    ],
+)
+def test_what_leaves_the_adduct_open_is_set_aside(
+    tmp_path: Path, fields: dict[str, object], reason: str
+) -> None:
+    found, reasons = read(tmp_path, msp(SMILES=CAFFEINE, **fields))
+    assert found.entries == []
+    assert reason in reasons[0]
+
+
+def test_an_ion_of_unknown_adduct_takes_the_one_that_fits(tmp_path: Path) -> None:
+    found, _ = read(tmp_path, msp(SMILES=CAFFEINE, Precursor_type="[M+?]+"))
+    assert found.entries[0].spectrum.adduct == "[M+H]+"
+
+
+def test_files_without_structures_say_what_can_be_done_with_them(tmp_path: Path) -> None:
+    library = tmp_path / "my run.msp"
+    library.write_text(msp(Name="a") + msp(Name="b", MS_type="MS1") + msp(Name="cc"))
+    (tmp_path / "pool.smi").write_text("CCO\n")
+    with pytest.raises(DatasetError) as caught:
+        build_dataset([library], [tmp_path / "pool.smi"], tmp_path / "out")
+    message = str(caught.value)
+    assert message.startswith(f"{library}: 2 spectra, none with a structure")
+    assert f"mzseek show '{library}'" in message
+    assert "SMILES or InChI" in message
+    assert "\n" not in message
+
+
+LABELLED = ["[2H]CO", "[13CH3]O", "CO"]
+
+
+def store_of(folder: Path, smiles: list[str], name: str = "db", **options) -> Database:
+    rows = [f"{text}\t{('a', 'b', 'c')[n % 3]}\n" for n, text in enumerate(smiles)]
+    path = folder / f"{name}.tsv"
+    path.write_text("smiles\tsource\n" + "".join(rows))
+    return build_database(
+        file_sources([path]), folder / name, engine=LocalEngine(1), nearest=False, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def pool() -> list[str]:
+    return MOLECULES[:400]
+
+
+@pytest.fixture(scope="module")
+def store(pool: list[str], tmp_path_factory: pytest.TempPathFactory) -> Database:
+    return store_of(tmp_path_factory.mktemp("draw"), [*pool, *LABELLED])
+
+
+def drawn(store: Database, truths: list[str], setting: str, **options) -> dict[str, list[str]]:
+    described = [describe_structure(text) for text in truths]
+    return {
+        truth.smiles: draw_candidates(truth, store, setting, BuildOptions(**options))
+        for truth in described
+    }
+
+
+@pytest.mark.parametrize("setting", EQUAL_IN)
+def test_lists_without_a_cap_hold_all_that_fits(setting: str, store: Database, pool) -> None:
+    every = [describe_structure(text) for text in pool]
+    for truth in every[::23]:
+        lists = drawn(store, [truth.smiles], setting, candidate_ppm=20.0, max_candidates=10_000)
+        expected = {
+            other.smiles
+            for other in every
+            if (
+                other.formula == truth.formula
+                if setting == "formula"
+                else abs(other.mass - truth.mass) <= truth.mass * 20e-6
+            )
+        }
+        assert sorted(lists[truth.smiles]) == sorted(expected)
+
+
+@pytest.mark.parametrize("setting", EQUAL_IN)
+def test_full_lists_are_a_draw_with_the_truth_in(setting: str, store: Database, pool) -> None:
+    whole = drawn(store, pool[:60], setting, max_candidates=10_000)
+    for most in (1, 2, 5):
+        for truth, candidates in drawn(store, pool[:60], setting, max_candidates=most).items():
+            assert len(candidates) == min(most, len(whole[truth]))
+            assert len(set(candidates)) == len(candidates)
+            assert truth in candidates
+            assert set(candidates) <= set(whole[truth])
+    one, other = (drawn(store, pool[:60], setting, max_candidates=5, seed=seed) for seed in (1, 2))
+    assert one == drawn(store, pool[:60], setting, max_candidates=5, seed=1)
+    assert one != other
+
+
+def test_a_list_knows_nothing_of_other_truths(store: Database, pool) -> None:
+    together = drawn(store, pool[:40], "mass", max_candidates=5)
+    for truth in pool[:40:7]:
+        alone = drawn(store, [truth], "mass", max_candidates=5)
+        assert alone[truth] == together[truth]
+
+
+def test_the_order_of_the_files_changes_nothing(tmp_path: Path, store: Database, pool) -> None:
+    turned = store_of(tmp_path, [*LABELLED, *reversed(pool)])
+    for setting in EQUAL_IN:
+        one, other = (drawn(s, pool[:40], setting, max_candidates=6) for s in (turned, store))
+        assert one == other
+
+
+def test_wanted_sources_come_first(store: Database, pool) -> None:
+    source_of = {
+        row["smiles"]: row["sources"][0] for batch in store.batches() for row in batch.to_pylist()
+    }
+    whole = drawn(store, pool[:60], "formula", max_candidates=10_000)
+    preferred = drawn(store, pool[:60], "formula", max_candidates=6, priorities=("c", "a"))
+    is_told_apart = 0
+    for truth, candidates in preferred.items():
+        taken = [source_of[c] for c in candidates if c != truth]
+        there = [source_of[c] for c in whole[truth] if c != truth]
+        ranked = sorted(there, key=lambda name: "cab".index(name))
+        assert sorted(taken) == sorted(ranked[:5])
+        is_told_apart += len(set(there)) > 1 and len(there) > 5
+    assert is_told_apart > 5
+
+
+def test_a_labelled_form_of_the_truth_is_no_candidate(store: Database) -> None:
+    for truth in LABELLED:
+        described = describe_structure(truth)
+        found = draw_candidates(described, store, "formula", BuildOptions())
+        assert found == [described.smiles]
+
+
+def test_a_molecule_without_inchikey_is_a_candidate_like_others(tmp_path: Path) -> None:
+    nameless = ["[U]" + "(F)" * 21, "[U]" + "(F)" * 20 + "Cl"]
+    store = store_of(tmp_path, nameless)
+    truth, other = (describe_structure(text) for text in nameless)
+    assert truth.inchikey14 == other.inchikey14 == ""
+    found = draw_candidates(truth, store, "mass", BuildOptions(candidate_ppm=5e4))
+    assert sorted(found) == sorted([truth.smiles, other.smiles])
+
+
+def test_forms_that_give_the_truth_away_are_refused(tmp_path: Path, store: Database) -> None:
+    with_stereo = store_of(tmp_path, ["C[C@H](N)C(=O)O"], keep_stereo=True)
+    check_drawable(with_stereo, BuildOptions(keep_stereo=True))
+    check_drawable(store, BuildOptions())
+    with pytest.raises(DatasetError, match="has stereo in its SMILES"):
+        check_drawable(with_stereo, BuildOptions())
+    with pytest.raises(DatasetError, match="has no stereo in its SMILES"):
+        check_drawable(store, BuildOptions(keep_stereo=True))
+
+
+def test_a_source_that_is_not_there_is_refused(store: Database) -> None:
+    check_drawable(store, BuildOptions(priorities=("b",)))
+    with pytest.raises(DatabaseError, match=r"priority 'd' is no source of .*: it has a, b, c"):
+        check_drawable(store, BuildOptions(priorities=("a", "d")))
+
+
+matrices = st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=14).map(
+    lambda rows: np.array([[i in row for i in range(12)] for row in rows], dtype=int)
+)
+
+
+def tanimoto(one: np.ndarray, other: np.ndarray) -> float:
+    union = int((one | other).sum())
+    return 1.0 if union == 0 else int((one & other).sum()) / union
+
+
+@given(matrices, st.sampled_from([0.3, 0.5, 0.8]))
+def test_clusters_are_what_single_linkage_gives(dense: np.ndarray, threshold: float) -> None:
+    size = len(dense)
+    group = list(range(size))
+    for i in range(size):
+        for j in range(size):
+            # float32 in the code: keep clear of the threshold
+            if tanimoto(dense[i], dense[j]) >= threshold - 1e-6:
+                old, new = group[i], group[j]
+                group = [new if g == old else g for g in group]
+    got = structure_clusters(csr_array(dense), threshold - 1e-6)
+    for i in range(size):
+        for j in range(size):
+            assert (got[i] == got[j]) == (group[i] == group[j])
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=15))
+def test_joined_clusters_share_neither_cluster_nor_label(pairs: list[tuple[int, int]]) -> None:
+    clusters = np.array([c for c, _ in pairs], dtype=np.int64)
+    labels = np.array([label for _, label in pairs], dtype=np.int64)
+    joined = join_clusters(clusters, labels)
+    for i in range(len(pairs)):
+        for j in range(len(pairs)):
+            if clusters[i] == clusters[j] or labels[i] == labels[j]:
+                assert joined[i] == joined[j]
+    # No more is joined than must be: as many groups as a search from scratch finds.
+    group = list(range(len(pairs)))
+    for i in range(len(pairs)):
+        for j in range(len(pairs)):
+            if pairs[i][0] == pairs[j][0] or pairs[i][1] == pairs[j][1]:
+                old, new = group[i], group[j]
+                group = [new if g == old else g for g in group]
+    assert len(set(group)) == len(set(joined.tolist()))
+
+
+def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    dense = (rng.random((50, 30)) < 0.2).astype(int)
+    whole = structure_clusters(csr_array(dense), 0.4)
+    monkeypatch.setattr(blocks, "_ROWS", 7)
+    assert np.array_equal(structure_clusters(csr_array(dense), 0.4), whole)
+
+
+@given(matrices, matrices)
+def test_nearest(one: np.ndarray, other: np.ndarray) -> None:
+    got = nearest_similarity(csr_array(one), csr_array(other))
+    wanted = [max(tanimoto(row, candidate) for candidate in other) for row in one]
+    np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_nearest_of_nothing() -> None:
+    assert (
+        nearest_similarity(csr_array(np.eye(3, dtype=int)), csr_array((0, 3))).tolist() == [0] * 3
+    )
+    assert structure_clusters(csr_array((0, 3))).tolist() == []
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=400), st.integers(0, 5))
+def test_no_cluster_is_torn_and_shares_are_near(labels: list[int], seed: int) -> None:
+    clusters = np.unique(labels, return_inverse=True)[1]
+    fractions = {"train": 0.8, "val": 0.1, "test": 0.1}
+    folds = assign_folds(clusters, fractions, seed)
+    for cluster in np.unique(clusters):
+        assert len({folds[i] for i in np.flatnonzero(clusters == cluster)}) == 1
+    largest = int(np.bincount(clusters).max())
+    for name, share in fractions.items():
+        assert abs(folds.count(name) - share * len(folds)) <= largest + 1
+    assert folds == assign_folds(clusters, fractions, seed)

@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -14,10 +13,7 @@ from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.extra_lists import (
-    ExtraMolecules,
     add_negatives,
-    check_same_fingerprints,
-    set_bits,
     standard_forms,
     truths_of,
 )
@@ -142,16 +138,6 @@ def test_what_was_there_stays_as_it_was(folder: Path, store: Database) -> None:
     assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
 
 
-def test_several_kinds_live_side_by_side(folder: Path, store: Database) -> None:
-    prepared = Prepared.open(folder)
-    for by, kind in (("mass", "hardest"), ("formula", "random")):
-        prepared, _ = add_negatives(prepared, store, by=by, kind=kind, keep=4, engine=ALONE)
-    Prepared.open(folder, verify=True)
-    assert prepared.settings == ["formula", "mass", "hard-mass-4", "random-formula-4"]
-    assert prepared.measured_settings == ["formula", "mass"]
-    assert len(prepared.candidates("hard-mass-4")) == len(prepared.candidates("random-formula-4"))
-
-
 def test_the_same_again_gives_the_same_folder(folder: Path, store: Database) -> None:
     for seed, equal in ((1, True), (2, False)):
         prepared, _ = add_negatives(
@@ -161,20 +147,6 @@ def test_the_same_again_gives_the_same_folder(folder: Path, store: Database) -> 
         again, _ = add_negatives(prepared, store, kind="random", keep=4, seed=seed, engine=ALONE)
         Prepared.open(folder, verify=True)
         assert (listed(again, "random-mass-4") == first) == equal
-
-
-def test_lists_made_again_leave_an_open_folder_alone(folder: Path, store: Database) -> None:
-    opened, _ = add_negatives(
-        Prepared.open(folder), store, kind="random", keep=8, seed=1, engine=ALONE
-    )
-    copy = opened.folder.with_name("linked")
-    copy.mkdir()
-    for path in folder.iterdir():  # the files themselves, as a process that has them open has
-        os.link(path, copy / path.name)
-    before = contents(copy)
-    add_negatives(Prepared.open(folder), store, kind="random", keep=8, seed=2, engine=ALONE)
-    assert contents(copy) == before
-    assert contents(folder) != before
 
 
 def test_a_failed_write_leaves_the_folder_as_it_was(
@@ -409,74 +381,6 @@ def test_models_train_on_negatives_and_are_measured_on_the_lists_of_the_data(
         "hard-mass-8"
     )
     assert "hit_rate@1" in evaluate(run).values
-
-
-NEW = ["CCCCC(=O)OCC", "c1ccc2[nH]ccc2c1", "CC(C)Cc1ccc(C)cc1"]
-
-
-@pytest.fixture
-def small_store(small: Prepared, tmp_path: Path) -> Database:
-    """Some molecules of the folder, and three that it does not have."""
-    path = tmp_path / "molecules.smi"
-    path.write_text("".join(f"{smiles}\n" for smiles in [*list(small.smiles)[:5], *NEW]))
-    return build_database(
-        file_sources([path]), tmp_path / "store", fingerprint="maccs", engine=LocalEngine(1)
-    )
-
-
-def test_what_is_there_keeps_its_place_and_others_come_after(
-    small: Prepared, small_store: Database
-) -> None:
-    table = ExtraMolecules(small, small_store)
-    smiles = small_store.rows(np.arange(len(small_store)), ["smiles"])["smiles"].to_pylist()
-    rows = np.concatenate([np.arange(len(small_store)), [0, 3, 3]])
-    places = table.numbers_of_rows(rows)
-    old = {text: place for place, text in enumerate(small.smiles)}
-    new = table.new_molecules()
-    every = [*small.smiles, *new.smiles]
-    assert [every[place] for place in places.tolist()] == [smiles[n] for n in rows]
-    for text, place in zip([smiles[n] for n in rows], places.tolist(), strict=True):
-        assert place == old.get(text, place)
-    assert sorted(new.smiles) == sorted(set(smiles) - set(old))
-    bits = np.split(new.fingerprint_bits, new.fingerprint_indptr[1:-1])
-    for own, expected in zip(bits, fingerprints(new.smiles, "maccs").toarray(), strict=True):
-        assert own.tolist() == np.flatnonzero(expected).tolist()
-
-
-def test_truths_are_there_as_the_store_has_them_or_as_they_are_standardised(
-    small: Prepared, small_store: Database
-) -> None:
-    forms = standard_forms(small, engine=LocalEngine(1))
-    known = {text: row for row, text in enumerate(small_store.rows(
-        np.arange(len(small_store)), ["smiles"])["smiles"].to_pylist())}  # fmt: skip
-    own = np.array([known.get(form.described.smiles, -1) for form in forms.values()])
-    assert (own >= 0).any()
-    assert (own < 0).any()
-    table = ExtraMolecules(small, small_store)
-    places = table.numbers_of_truths(own, list(forms.values()))
-    every = [*small.smiles, *table.new_molecules().smiles]
-    expected = [form.described.smiles for form in forms.values()]
-    assert [every[place] for place in places.tolist()] == expected
-
-
-def test_set_bits_are_those_of_the_store(small_store: Database) -> None:
-    table = small_store.rows(np.arange(len(small_store)), ["smiles", "fingerprint"])
-    counts, bits = set_bits(table["fingerprint"])
-    expected = fingerprints(table["smiles"].to_pylist(), "maccs")
-    assert counts.tolist() == np.diff(expected.indptr).tolist()
-    rows = [np.sort(expected[[n]].indices).tolist() for n in range(len(small_store))]
-    assert [part.tolist() for part in np.split(bits, np.cumsum(counts)[:-1])] == rows
-
-
-def test_other_fingerprints_are_refused(
-    small: Prepared, small_store: Database, tmp_path: Path
-) -> None:
-    check_same_fingerprints(small, small_store)
-    other = build_database(
-        file_sources([tmp_path / "molecules.smi"]), tmp_path / "other", engine=LocalEngine(1)
-    )
-    with pytest.raises(DatabaseError, match=r"has morgan2 .* build one with --fingerprint maccs"):
-        check_same_fingerprints(small, other)
 
 
 DRAWN = ["C[C@H](N)C(=O)[O-].[Na+]", "C/C=C/C(=O)O", "[13CH3]C(=O)[O-]", "Oc1ccccn1"]

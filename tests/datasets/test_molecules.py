@@ -1,8 +1,14 @@
+import json
+import math
+from array import array
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from mzseek.chem import exact_mass, fingerprints, formula, inchikey_block
-from mzseek.datasets.molecules import build_molecule_table, row_classes
+from mzseek.core.errors import DatasetError
+from mzseek.datasets.molecules import RawLists, build_molecule_table, collect, resolve, row_classes
 
 SMILES = ["CCO", "OCC", "not one", "c1ccccc1", "N[C@@H](C)C(=O)O", "C[C@H](N)C(=O)O", ""]
 
@@ -46,3 +52,96 @@ def test_molecules_without_a_key_are_nobodys_twin() -> None:
     table = build_molecule_table(["C", "[Og]", "[Ts]"])
     table.inchikey14 = np.array([b"AAAA", b"", b""], dtype="S14")
     assert len(set(table.inchikey_classes.tolist())) == 3
+
+
+HEADER = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\tadduct\tfold\tcollision_energy\n"
+ROWS = [
+    "a\t50.5,80\t1,0.5\tCCO\t47.05\t[M+H]+\ttrain\t30 eV\n",
+    "b\t60\t1\tOCC\t69.03\t[M+Na]+\ttest\t\n",
+    "c\t70\t1\tCCO\t47.05\t[M+H]+\tval\tramp\n",
+    "far\t5000\t1\tCCN\t46.06\t[M+H]+\ttrain\t\n",
+]
+
+
+@pytest.fixture
+def spectra(tmp_path: Path) -> Path:
+    (tmp_path / "spectra.tsv").write_text(HEADER + "".join(ROWS))
+    return tmp_path / "spectra.tsv"
+
+
+def test_what_is_read_stands_side_by_side(spectra: Path) -> None:
+    found = collect(spectra, {})
+    assert found.identifiers == ["a", "b", "c"]
+    assert found.smiles == {"CCO": 0, "OCC": 1}
+    assert list(found.spectrum_smiles) == [0, 1, 0]
+    assert list(found.folds) == [0, 2, 1]
+    assert [found.adducts[code] for code in found.adduct_codes] == ["[M+H]+", "[M+Na]+", "[M+H]+"]
+    assert list(found.peak_counts) == [2, 1, 1]
+    assert list(found.mz) == [50.5, 80, 60, 70]
+    assert found.energies[0] == 30
+    assert all(math.isnan(energy) for energy in found.energies[1:])
+
+
+def test_a_spectrum_without_a_peak_in_the_range_is_set_aside(spectra: Path) -> None:
+    [(where, reason)] = collect(spectra, {}).skipped
+    assert where.endswith(": far")
+    assert "has no peak between m/z" in reason
+    with pytest.raises(DatasetError, match=r"no spectrum could be used \(the first: has no peak"):
+        collect(spectra, {}, low=900, high=950)
+
+
+def test_lists_share_the_numbers_of_the_spectra_s_smiles(spectra: Path, tmp_path: Path) -> None:
+    (tmp_path / "lists.json").write_text(json.dumps({"CCO": ["CCO", "CCC"], "OCC": ["CCC"]}))
+    told: list[tuple] = []
+    found = collect(
+        spectra, {"mass": tmp_path / "lists.json"}, progress=lambda *step: told.append(step)
+    )
+    numbers = {number: smiles for smiles, number in found.smiles.items()}
+    lists = found.lists["mass"]
+    assert [numbers[key] for key in lists.keys] == ["CCO", "OCC"]
+    assert list(lists.counts) == [2, 1]
+    assert [numbers[member] for member in lists.members] == ["CCO", "CCC", "CCC"]
+    assert [step[:2] for step in told] == [("spectra", 3), ("mass candidates", 2)]
+
+
+# Ethanol twice, no molecule, benzene, and two acids of the same MACCS keys.
+TWINS = ["CCO", "OCC", "not one", "c1ccccc1", "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"]
+TABLE = build_molecule_table(TWINS, kind="maccs")
+
+
+def lists(*each: tuple[int, list[int]]) -> RawLists:
+    found = RawLists("lists.json")
+    for key, members in each:
+        found.keys.append(key)
+        found.counts.append(len(members))
+        found.members.extend(array("i", members))
+    return found
+
+
+def test_candidates_are_rows_of_the_table_in_the_file_s_order() -> None:
+    found = resolve(lists((0, [3, 1]), (3, [0])), TABLE)
+    ethanol, benzene = TABLE.index[0], TABLE.index[3]
+    assert found.truth.tolist() == [ethanol, benzene]
+    assert found.list_index.tolist() == [0, 0, 1]
+    assert found.member.tolist() == [benzene, ethanol, ethanol]
+    assert found.target.tolist() == [ethanol, ethanol, benzene]
+    assert found.same_inchikey.tolist() == [False, True, False]
+    assert found.has_truth.tolist() == [True, False]
+
+
+def test_what_is_no_molecule_is_left_out_and_so_is_the_list_of_such_a_key() -> None:
+    found = resolve(lists((0, [2, 0]), (2, [0, 3])), TABLE)
+    assert found.truth.tolist() == [TABLE.index[0], -1]
+    assert found.list_index.tolist() == [0]
+    assert found.has_truth.tolist() == [True, False]
+
+
+def test_twins_by_fingerprint_are_told_from_the_molecule_itself() -> None:
+    found = resolve(lists((4, [4, 5])), TABLE)
+    assert found.same_fingerprint.tolist() == [True, True]
+    assert found.same_inchikey.tolist() == [True, False]
+
+
+def test_a_candidate_that_stands_twice_is_first_once() -> None:
+    found = resolve(lists((0, [1, 3, 0]), (3, [0])), TABLE)
+    assert found.is_first(len(TABLE)).tolist() == [True, True, False, True]

@@ -11,7 +11,7 @@ from mzseek.core.errors import CacheError
 from mzseek.datasets.batch import BatchMaker
 from mzseek.datasets.layout import IDENTITY_BITS, SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepared import Prepared
-from mzseek.datasets.slices import MOST_PEAKS, LoadedLists, Slices
+from mzseek.datasets.slices import MAX_PEAKS, LoadedLists, Slices
 from mzseek.tensors import PeakLists, SparseRows
 
 SETTINGS = ("mass", "formula")
@@ -77,7 +77,7 @@ def test_a_store_of_few_molecules_gives_what_a_store_of_all_gives(small: Prepare
 def test_bits_are_the_same_when_they_are_gathered_in_parts(small: Prepared, monkeypatch) -> None:
     wanted = measured(small, "mass")
     whole = LoadedLists(small, "mass", wanted).of(wanted)
-    monkeypatch.setattr("mzseek.datasets.slices._CANDIDATES_AT_A_TIME", 7)
+    monkeypatch.setattr("mzseek.datasets.slices._GATHERED_AT_ONCE", 7)
     for one, other in zip(LoadedLists(small, "mass", wanted).of(wanted), whole, strict=True):
         assert one.tolist() == other.tolist()
 
@@ -301,7 +301,7 @@ def test_peaks_are_scaled_and_padded(small: Prepared, small_set, listed) -> None
     for row, query in enumerate(listed):
         mz, intensities = small_set.peaks[small.identifiers[int(query)]]
         real = peaks.real[row].numpy()
-        if len(mz) <= MOST_PEAKS:
+        if len(mz) <= MAX_PEAKS:
             assert real.tolist() == [True] * len(mz) + [False] * (len(real) - len(mz))
             np.testing.assert_allclose(peaks.mz[row, : len(mz)], mz, rtol=1e-6)
             scaled = np.array(intensities) / max(intensities)
@@ -313,11 +313,11 @@ def test_peaks_are_scaled_and_padded(small: Prepared, small_set, listed) -> None
 
 
 def test_of_many_peaks_the_largest_are_kept_in_the_order_of_mz(small: Prepared, small_set) -> None:
-    name = next(n for n, (mz, _) in small_set.peaks.items() if len(mz) > MOST_PEAKS)
+    name = next(n for n, (mz, _) in small_set.peaks.items() if len(mz) > MAX_PEAKS)
     mz, intensities = map(np.array, small_set.peaks[name])
     peaks = maker(small, "peaks").make(np.array([spectrum_named(small, name)]), ()).spectra
-    largest = np.sort(np.argsort(-intensities, kind="stable")[:MOST_PEAKS])
-    assert peaks.mz.shape == (1, MOST_PEAKS)
+    largest = np.sort(np.argsort(-intensities, kind="stable")[:MAX_PEAKS])
+    assert peaks.mz.shape == (1, MAX_PEAKS)
     np.testing.assert_allclose(peaks.mz[0], mz[largest], rtol=1e-6)
     assert peaks.intensities.max() == 1
 

@@ -34,15 +34,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def build_index(molecules: Path, folder: Path, progress: Progress) -> None:
-    """Write the index of a Parquet file of molecules, a block at a time.
+    """Write the index of a Parquet file of molecules into a folder, a block at a time.
 
-    Parameters
-    ----------
-    molecules : Path
-        With the columns ``bits`` and ``fingerprint``.
-    folder : Path
-        Where the two files go.
-    progress : callable of (stage, done, total)
+    The file has the columns ``bits`` and ``fingerprint``.
     """
     file = pq.ParquetFile(molecules)
     total = file.metadata.num_rows
@@ -130,16 +124,9 @@ class Nearest:
         self.size = size
 
     def similarities(self, queries: Words, start: int, end: int) -> Floats:
-        """Tanimoto of queries with the molecules from one place to another.
+        """Tanimoto of queries (uint64, shape (queries, words)) with the rows from start to end.
 
-        Parameters
-        ----------
-        queries : uint64 array, shape (queries, words)
-        start, end : int
-
-        Returns
-        -------
-        float64 array, shape (queries, end - start)
+        The result is float64, shape (queries, end - start).
         """
         sizes = np.bitwise_count(queries).sum(axis=1, dtype=np.float64)
         counter = np.uint8 if sizes.max(initial=0) <= 255 else np.uint16  # small ones add up faster
@@ -160,27 +147,20 @@ class Nearest:
         )
 
     def fingerprints(self, rows: Ints) -> Words:
-        """Packed fingerprints of the molecules at these places, shape (rows, words)."""
+        """Packed fingerprints of these molecules, shape (rows, words)."""
         return np.asarray(self.words[rows // self.size, :, rows % self.size])
 
     def search(
         self, fingerprint: npt.NDArray[np.uint8], count: int, least: float = 0.0
     ) -> tuple[Ints, Floats]:
-        """The places most alike, and their similarities, falling; equal ones in the store's order.
+        """Rows of the most similar molecules, and their similarities, falling; ties by row.
 
-        Parameters
-        ----------
-        fingerprint : uint8 array
-            Packed.
-        count : int
-            How many at the most.
-        least : float
-            Smallest similarity of interest.
+        The fingerprint is packed; at most ``count`` rows, none less similar than ``least``.
         """
         if count < 1:
             raise DatabaseError(f"{count} nearest were asked for, expected at least 1")
         query = np.ascontiguousarray(fingerprint).view("<u8")[None]
-        places, values = np.empty(0, np.int64), np.empty(0)
+        rows, values = np.empty(0, np.int64), np.empty(0)
         promising = self._by_promise(int(np.bitwise_count(query).sum()))
         threads = os.cpu_count() or 1
         with ThreadPoolExecutor(threads) as pool:  # counting lets go of Python's lock
@@ -190,21 +170,21 @@ class Nearest:
                 if not blocks:
                     break
                 best = pool.map(partial(self._of_block, query, needed, count), blocks)
-                block_places, block_values = zip(*best, strict=True)
-                places = np.concatenate([places, *block_places])
+                block_rows, block_values = zip(*best, strict=True)
+                rows = np.concatenate([rows, *block_rows])
                 values = np.concatenate([values, *block_values])
-                order = np.lexsort((places, -values))[:count]
-                places, values = places[order], values[order]
-        return places, values
+                order = np.lexsort((rows, -values))[:count]
+                rows, values = rows[order], values[order]
+        return rows, values
 
     def _of_block(self, query: Words, needed: float, count: int, block: int) -> tuple[Ints, Floats]:
-        """Places of a block that are alike enough to be among so many, and how alike."""
+        """Rows of a block that are similar enough to be among the best, and their similarities."""
         start = block * self.size
-        alike = self.similarities(query, start, min(start + self.size, len(self.counts)))[0]
-        if len(alike) > count:  # all that are as good as the last, since the first of them is taken
-            needed = max(needed, float(np.partition(alike, -count)[-count]))
-        fits = np.flatnonzero(alike >= needed)
-        return fits + start, alike[fits]
+        similarity = self.similarities(query, start, min(start + self.size, len(self.counts)))[0]
+        if len(similarity) > count:  # keep ties with the last: the first row of them is taken
+            needed = max(needed, float(np.partition(similarity, -count)[-count]))
+        fits = np.flatnonzero(similarity >= needed)
+        return fits + start, similarity[fits]
 
     def _by_promise(self, size: int) -> Iterator[tuple[int, float]]:
         """Blocks, the most promising first, with the highest similarity that each can have."""

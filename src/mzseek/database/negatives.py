@@ -1,9 +1,8 @@
-"""Hard negatives: for a molecule, what the store has of equal mass or formula, most alike first."""
+"""Hard negatives: the most similar molecules of equal mass or formula that the store has."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +17,7 @@ _AT_A_TIME = 64
 _TOGETHER = 16
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(NamedTuple):
     """A molecule that negatives are wanted for.
 
     Attributes
@@ -40,8 +38,7 @@ class Truth:
     fingerprint: bytes
 
 
-@dataclass(frozen=True)
-class Mined:
+class Mined(NamedTuple):
     """Negatives of one molecule.
 
     Attributes
@@ -49,13 +46,13 @@ class Mined:
     number : int
         The molecule's.
     rows : int64 array
-        Places in the store, the most alike first (or in random order).
+        Rows in the store, the most similar first (or in random order).
     similarities : float64 array
         Tanimoto to the molecule.
     total : int
         How many there were to choose from.
     own : int
-        Place of the molecule itself in the store, -1 where it is not there. Likeness is to the
+        Row of the molecule itself in the store, -1 where it is not there. Similarities are to the
         form that it has there.
     """
 
@@ -89,7 +86,7 @@ def mine(
     keep : int
         At most so many a molecule.
     kind : "hardest" or "random"
-        The most alike by Tanimoto (equal ones in the store's order), or any.
+        The most similar by Tanimoto (equal ones in the store's order), or any.
     ppm : float
     seed : int
         For a random choice.
@@ -129,84 +126,68 @@ def _opened(folder: str, version: str) -> Database:
     return database
 
 
-def _mine_batch(database: Database, truths: Sequence[Truth], **how: Any) -> list[Mined]:
-    """Negatives of molecules that are neighbours in mass: what their windows share is read once."""
+def _mine_batch(
+    database: Database,
+    truths: Sequence[Truth],
+    *,
+    by: str,
+    keep: int,
+    kind: str,
+    ppm: float,
+    seed: int,
+) -> list[Mined]:
+    """Mine for molecules that are neighbours in mass: what their windows share is read once."""
     masses = np.array([truth.mass for truth in truths])
     # Of one formula all have one mass, up to how it was summed and rounded.
-    width = masses * how["ppm"] * 1e-6 if how["by"] == "mass" else np.full(len(masses), SAME_MASS)
+    width = masses * ppm * 1e-6 if by == "mass" else np.full(len(masses), SAME_MASS)
     low = np.searchsorted(database.masses, masses - width, side="left")
     high = np.searchsorted(database.masses, masses + width, side="right")
-    names = _Names(database, int(low.min()), int(high.max()), how["by"])
-    own = np.array([names.own(*window) for window in zip(truths, low, high, strict=True)])
+    base = int(low.min())
+    columns = ["key", "formula"] if by == "formula" else ["key"]
+    table = database.range(base, int(high.max()), columns)
+    own, is_other = np.full(len(truths), -1, np.int64), []
+    for index, truth in enumerate(truths):
+        window = table.slice(low[index] - base, high[index] - low[index])
+        same_key = pc.equal(window["key"], truth.key)
+        rows = low[index] + np.flatnonzero(same_key.to_numpy())
+        # Labelled forms of a molecule have its key, too.
+        rows = rows[np.abs(database.masses[rows] - truth.mass) <= SAME_MASS]
+        if len(rows):
+            own[index] = rows[0]
+        other = pc.invert(same_key)
+        if by == "formula":
+            other = pc.and_(other, pc.equal(window["formula"], truth.formula))
+        is_other.append(np.flatnonzero(other.to_numpy()))
     queries = np.array([np.frombuffer(truth.fingerprint, "<u8") for truth in truths])
     queries[own >= 0] = database.nearest.fingerprints(own[own >= 0])
     mined = []
-    for first, last in _alike(low, high):
+    for first, last in _shared_windows(low, high):
         start, end = int(low[first:last].min()), int(high[first:last].max())
         values = database.nearest.similarities(queries[first:last], start, end)
-        for place in range(first, last):
-            here = slice(int(low[place]) - start, int(high[place]) - start)
-            others = names.others(truths[place], int(low[place]), int(high[place]))
-            alike = values[place - first, here]
-            mined.append(_choose(truths[place], own[place], alike, others, low[place], **how))
+        for index in range(first, last):
+            rows = is_other[index]
+            similarities = values[index - first, int(low[index]) - start + rows]
+            if kind == "hardest":
+                order = np.argsort(-similarities, kind="stable")[:keep]
+            else:
+                rng = np.random.default_rng([seed, truths[index].number])
+                order = rng.permutation(len(rows))[:keep]
+            chosen = rows[order] + int(low[index])
+            number, total = truths[index].number, len(rows)
+            mined.append(Mined(number, chosen, similarities[order], total, int(own[index])))
     return mined
 
 
-class _Names:
-    """Keys and formulas of a range of the store, to tell a molecule from its negatives."""
-
-    def __init__(self, database: Database, start: int, end: int, by: str) -> None:
-        columns = ["key", "formula"] if by == "formula" else ["key"]
-        self.start, self.table = start, database.range(start, end, columns)
-        self.masses = database.masses
-
-    def own(self, truth: Truth, low: int, high: int) -> int:
-        """Where the molecule itself is in a range; its labelled forms have its key, too."""
-        keys = self.table["key"].slice(low - self.start, high - low)
-        rows = int(low) + np.flatnonzero(pc.equal(keys, truth.key).to_numpy())
-        rows = rows[np.abs(self.masses[rows] - truth.mass) <= SAME_MASS]
-        return int(rows[0]) if len(rows) else -1
-
-    def others(self, truth: Truth, low: int, high: int) -> npt.NDArray[np.bool_]:
-        """Which rows are other molecules, of the same formula where that is asked for."""
-        part = self.table.slice(low - self.start, high - low)
-        chosen = pc.not_equal(part["key"], truth.key)
-        if "formula" in part.column_names:
-            chosen = pc.and_(chosen, pc.equal(part["formula"], truth.formula))
-        return np.asarray(chosen.to_numpy())
-
-
-def _alike(
+def _shared_windows(
     low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]
 ) -> Iterator[tuple[int, int]]:
     """Runs of neighbours with much the same window: comparing all with all wastes little."""
     first = 0
-    for place in range(1, len(low) + 1):
-        if place < len(low):
-            union = high[place] - low[first]
-            own = min(high[first] - low[first], high[place] - low[place])
-            if union <= 1.25 * own + 16 and place - first < _TOGETHER:
+    for index in range(1, len(low) + 1):
+        if index < len(low):
+            union = high[index] - low[first]
+            smaller = min(high[first] - low[first], high[index] - low[index])
+            if union <= 1.25 * smaller + 16 and index - first < _TOGETHER:
                 continue
-        yield first, place
-        first = place
-
-
-def _choose(
-    truth: Truth,
-    own: int,
-    similarities: npt.NDArray[np.float64],
-    others: npt.NDArray[np.bool_],
-    offset: int,
-    *,
-    keep: int,
-    kind: str,
-    seed: int,
-    **_: Any,
-) -> Mined:
-    rows = np.flatnonzero(others)
-    alike = similarities[rows]
-    if kind == "hardest":
-        order = np.argsort(-alike, kind="stable")[:keep]
-    else:
-        order = np.random.default_rng([seed, truth.number]).permutation(len(rows))[:keep]
-    return Mined(truth.number, rows[order] + int(offset), alike[order], len(rows), int(own))
+        yield first, index
+        first = index

@@ -1,6 +1,6 @@
 """Molecule records, and the rows of a database."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,7 +50,8 @@ class MoleculeRecord(NamedTuple):
     feature: str | None = None
 
 
-Reading = Callable[[Report], Iterable[MoleculeRecord]]
+# Reads the records of a file, given who hears of skipped ones and the name of the collection.
+Reader = Callable[[Report, str], Iterator[MoleculeRecord]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Sources:
         How they are read, as plain data.
     """
 
-    read: Reading
+    read: Callable[[Report], Iterable[MoleculeRecord]]
     files: tuple[Path, ...]
     options: dict[str, Any]
 
@@ -95,31 +96,15 @@ def fingerprint_bytes(kind: str) -> int:
     return -(-fingerprint_kind(kind).bits // 64) * 8
 
 
-@dataclass(frozen=True)
-class DescribedBatch:
-    """What became of a batch of records.
-
-    Attributes
-    ----------
-    table : pyarrow.Table
-        The good ones, in their order.
-    rejects : list of (str, str)
-        Where the others stood, and why they were refused.
-    """
+class DescribedBatch(NamedTuple):
+    """Described records of a batch, in their order, and the others: where and why refused."""
 
     table: pa.Table
     rejects: list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class RecordsAt:
-    """A batch of records, and the place of its first among all.
-
-    Attributes
-    ----------
-    records : sequence of MoleculeRecord
-    first : int
-    """
+class RecordsAt(NamedTuple):
+    """A batch of records, and the index of its first among all."""
 
     records: Sequence[MoleculeRecord]
     first: int
@@ -128,29 +113,20 @@ class RecordsAt:
 def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> DescribedBatch:
     """Standardise molecules and compute all that the store keeps of them.
 
-    Parameters
-    ----------
-    batch : RecordsAt
-    kind : str
-        Fingerprint.
-    keep_stereo : bool
-        In SMILES.
-
-    Returns
-    -------
-    DescribedBatch
+    ``kind`` is that of the fingerprints; ``keep_stereo`` is of the SMILES.
     """
     molecules: list[Mol] = []
-    kept: list[int] = []
+    usable: list[int] = []
     rejects: list[tuple[str, str]] = []
-    for place, record in enumerate(batch.records):
+    for index, record in enumerate(batch.records):
         try:
-            molecules.append(standardise(_parse(record), keep_stereo=keep_stereo))
-            kept.append(place)
+            parse = parse_mol_block if record.is_block else parse_structure
+            molecules.append(standardise(parse(record.text), keep_stereo=keep_stereo))
+            usable.append(index)
         except MoleculeError as error:
             rejects.append((record.where, str(error)))
     bits = molecule_rows(molecules, kind, threads=1)
-    records = [batch.records[place] for place in kept]
+    records = [batch.records[index] for index in usable]
     described = describe_molecules(molecules)
     table = pa.table(
         {
@@ -163,7 +139,7 @@ def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> 
             "sources": [_listed(record, record.source) for record in records],
             "identifiers": [_listed(record, _identified(record)) for record in records],
             "names": [_listed(record, record.name) for record in records],
-            "place": pa.array([batch.first + place for place in kept], pa.int64()),
+            "place": pa.array([batch.first + index for index in usable], pa.int64()),
         },
         schema=part_schema(kind),
     )
@@ -194,7 +170,3 @@ def _identified(record: MoleculeRecord) -> str:
     if not record.identifier or record.is_listed:
         return record.identifier
     return f"{record.source}:{record.identifier}" if record.source else record.identifier
-
-
-def _parse(record: MoleculeRecord) -> Mol:
-    return parse_mol_block(record.text) if record.is_block else parse_structure(record.text)

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -28,9 +27,9 @@ from mzseek.io.text_tables import (
     require_text,
 )
 
-USUAL_ADDUCT = "[M+H]+"
-# What `answer` adds to the columns of the molecules.
-ANSWERED = ("ppm", "adduct", "asked", "query")
+DEFAULT_ADDUCT = "[M+H]+"
+# What `look_up` adds to the columns of the molecules.
+ADDED_COLUMNS = ("ppm", "adduct", "asked", "query")
 _EXPECTED = (
     "expected one mass a line, or a table with a column mass, or with mz (or precursor_mz) and "
     "perhaps adduct"
@@ -42,14 +41,13 @@ _ADDUCT = ("adduct", "precursortype")
 _ID = ("featureid", "rowid", *KNOWN["id"])
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(NamedTuple):
     """A mass, or the m/z of an ion, to look up.
 
     Attributes
     ----------
     name : str
-        What the answers are told apart by.
+        Distinguishes results.
     value : float
     adduct : str
         Of the ion; empty where the value is a neutral mass.
@@ -73,7 +71,7 @@ def typed_queries(
     for mass in masses:
         if not (math.isfinite(mass) and mass > 0):
             raise DatabaseError(f"mass {mass:g}: expected a positive number")
-    ions = [(n, mz, a) for n, mz in enumerate(precursors, 1) for a in adducts or (USUAL_ADDUCT,)]
+    ions = [(n, mz, a) for n, mz in enumerate(precursors, 1) for a in adducts or (DEFAULT_ADDUCT,)]
     queries = [Query(str(n), mass) for n, mass in enumerate(masses, 1)]
     return [*queries, *(_query(str(n), mz, adduct) for n, mz, adduct in ions)]
 
@@ -104,18 +102,18 @@ def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[
     columns = _find(path, table.names) if table else None
     if adducts and not (columns and columns.is_mz):
         raise InputError(path, "holds neutral masses, which have no adduct; m/z need a column mz")
-    adduct_names = [parse_adduct(text).name for text in adducts or (USUAL_ADDUCT,)]
+    adduct_names = [parse_adduct(text).name for text in adducts or (DEFAULT_ADDUCT,)]
     first = ""
 
-    def set_aside(number: int, reason: str) -> None:
+    def skip(number: int, reason: str) -> None:
         nonlocal first
         first = first or f" (line {number}: {reason})"
         report(f"{path}: line {number}", reason)
 
     if table and columns:
-        read = _of_table(table, columns, adduct_names, set_aside)
+        read = _of_table(table, columns, adduct_names, skip)
     else:
-        read = _of_lines(source, set_aside)
+        read = _of_lines(source, skip)
     queries = list(islice(read, MAX_QUERIES + 1))
     if len(queries) > MAX_QUERIES:
         raise InputError(path, f"holds more than {MAX_QUERIES:,} masses, look them up in parts")
@@ -127,7 +125,7 @@ def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[
     return queries
 
 
-def answer(database: Database, query: Query, ppm: float, **capping: Any) -> Matches:
+def look_up(database: Database, query: Query, ppm: float, **capping: Any) -> Matches:
     """Molecules that a query finds, with how far each is from it, and the query itself.
 
     The error is that of the mass (of the m/z, for an ion) against the one asked for, in ppm of the
@@ -140,21 +138,17 @@ def answer(database: Database, query: Query, ppm: float, **capping: Any) -> Matc
     else:
         molecules = database.by_mass(query.value, ppm, **capping)
         values = molecules.table["mass"].to_numpy()
-    added = {
-        "ppm": pa.array((values - query.value) / query.value * 1e6),
-        "adduct": pa.array([query.adduct] * len(molecules), pa.string()),
-        "asked": pa.array([repr(float(query.value))] * len(molecules), pa.string()),
-        "query": pa.array([query.name] * len(molecules), pa.string()),
-    }
-    table = molecules.table
-    for name in ANSWERED:
-        table = table.append_column(name, added[name])
+    table = molecules.table.append_column(
+        "ppm", pa.array((values - query.value) / query.value * 1e6)
+    )
+    texts = (query.adduct, repr(float(query.value)), query.name)
+    for name, text in zip(ADDED_COLUMNS[1:], texts, strict=True):
+        table = table.append_column(name, pa.array([text] * len(molecules), pa.string()))
     return Matches(table, molecules.total)
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Places of a table's columns; the first is of m/z or of neutral masses."""
+class _Columns(NamedTuple):
+    """Indices of a table's columns; the first is of m/z or of neutral masses."""
 
     value: int
     is_mz: bool
@@ -174,27 +168,27 @@ def _find(file: Path, names: Sequence[str]) -> _Columns | None:
     return _Columns(value, mz is not None, adduct, find_column(file, names, _ID))
 
 
-def _of_lines(source: Source, set_aside: Skip) -> Iterator[Query]:
+def _of_lines(source: Source, skip: Skip) -> Iterator[Query]:
     with source.open() as stream:
-        for number, line in bounded_lines(text_lines(stream), set_aside):
+        for number, line in bounded_lines(text_lines(stream), skip):
             value = _positive(line)
             if value is None:
-                set_aside(number, f"{line.strip()[:40]!r} is no positive number")
+                skip(number, f"{line.strip()[:40]!r} is no positive number")
             else:
                 yield Query(str(number), value)
 
 
 def _of_table(
-    table: TextTable, columns: _Columns, adducts: Sequence[str], set_aside: Skip
+    table: TextTable, columns: _Columns, adducts: Sequence[str], skip: Skip
 ) -> Iterator[Query]:
     width = len(table.names)
-    for number, cells in table.rows(set_aside):
+    for number, cells in table.rows(skip):
         if len(cells) != width and any(cells[width:] or ["short"]):
-            set_aside(number, f"has {len(cells)} columns, expected {width}")
+            skip(number, f"has {len(cells)} columns, expected {width}")
             continue
         value = _positive(cells[columns.value])
         if value is None:
-            set_aside(number, f"{cells[columns.value].strip()[:40]!r} is no positive number")
+            skip(number, f"{cells[columns.value].strip()[:40]!r} is no positive number")
             continue
         name = one_line(cells[columns.name]) if columns.name is not None else ""
         own = cells[columns.adduct].strip() if columns.adduct is not None else ""
@@ -202,7 +196,7 @@ def _of_table(
             for adduct in ([own] if own else adducts) if columns.is_mz else [""]:
                 yield _query(name or str(number), value, adduct)
         except AdductError as error:
-            set_aside(number, str(error))
+            skip(number, str(error))
 
 
 def _query(name: str, value: float, adduct: str) -> Query:

@@ -148,24 +148,8 @@ def hmdb_sources() -> Sources:
     return Sources(read_hmdb, (hmdb_table(),), {"source": "hmdb"})
 
 
-def read_hmdb(report: Report) -> Iterator[MoleculeRecord]:
-    """Molecules of the Human Metabolome Database, from the table inside the pyopenms package.
-
-    Raises
-    ------
-    MzseekError
-        The package is not installed, or has no such table.
-
-    Examples
-    --------
-    >>> next(read_hmdb(print)).name  # doctest: +SKIP
-    '1-Methylhistidine'
-    """
-    return _hmdb_records(open_source(hmdb_table()), report)
-
-
 def hmdb_table() -> Path:
-    """The file inside the pyopenms package; raises as `read_hmdb` does."""
+    """The table inside the pyopenms package; `MzseekError` where there is none."""
     package = importlib.util.find_spec("pyopenms")  # finds it without loading its libraries
     folders = (package.submodule_search_locations or []) if package else []
     path = next((Path(f) / _HMDB_TABLE for f in folders if (Path(f) / _HMDB_TABLE).is_file()), None)
@@ -177,28 +161,45 @@ def hmdb_table() -> Path:
     return path
 
 
-def _hmdb_records(source: Source, report: Report) -> Iterator[MoleculeRecord]:
-    def set_aside(number: int, reason: str) -> None:
-        report(f"{source.name}: line {number}", reason)
+def read_hmdb(report: Report) -> Iterator[MoleculeRecord]:
+    """Molecules of the Human Metabolome Database, from the table inside the pyopenms package.
 
+    Examples
+    --------
+    >>> next(read_hmdb(print)).name  # doctest: +SKIP
+    '1-Methylhistidine'
+    """
+    return _hmdb_records(open_source(hmdb_table()), report)
+
+
+def _hmdb_records(source: Source, report: Report) -> Iterator[MoleculeRecord]:
+    for where, line in _lines(source, report):
+        identifier, name, smiles, inchi = [*line.split("\t"), "", "", ""][:4]
+        text = molecule_text(smiles) or molecule_text(inchi)
+        if not text:
+            report(where, "has no molecule")
+            continue
+        # OpenMS has added a few standards of its own, as EXTRA:EXTRA001.
+        collection, _, accession = one_line(identifier).rpartition(":")
+        origin = "hmdb" if collection == "HMDB" else "openms"
+        yield MoleculeRecord(where, text, accession, one_line(name), origin)
+
+
+def _lines(source: Source, report: Report) -> Iterator[tuple[str, str]]:
+    """Where each line of a file stands, and its text."""
     with source.open() as stream:
-        for number, line in bounded_lines(text_lines(stream), set_aside):
-            where = f"{source.name}: line {number}"
-            identifier, name, smiles, inchi = [*line.split("\t"), "", "", ""][:4]
-            text = molecule_text(smiles) or molecule_text(inchi)
-            if not text:
-                report(where, "has no molecule")
-                continue
-            # OpenMS has added a few standards of its own, as EXTRA:EXTRA001.
-            collection, _, accession = one_line(identifier).rpartition(":")
-            origin = "hmdb" if collection == "HMDB" else "openms"
-            yield MoleculeRecord(where, text, accession, one_line(name), origin)
+        skip = partial(_report_line, source, report)
+        for number, line in bounded_lines(text_lines(stream), skip):
+            yield f"{source.name}: line {number}", line
+
+
+def _report_line(source: Source, report: Report, number: int, reason: str) -> None:
+    report(f"{source.name}: line {number}", reason)
 
 
 PUBCHEM_FOLDER = "https://ftp.ncbi.nlm.nih.gov/pubchem/Compound/Extras/"
 # No collection numbers its molecules beyond; Python refuses to read numbers of thousands of digits.
 _LONGEST_CID = 18
-CidRow = tuple[str, int, str]
 
 
 def pubchem_sources(folder: StrPath) -> Sources:
@@ -206,6 +207,19 @@ def pubchem_sources(folder: StrPath) -> Sources:
     folder = Path(folder)
     read = partial(read_pubchem, folder)
     return Sources(read, tuple(pubchem_files(folder)), {"source": "pubchem"})
+
+
+def pubchem_files(folder: Path) -> list[Path]:
+    """``CID-SMILES`` of a folder, packed or not, and ``CID-Title`` if it is there."""
+    files = []
+    for name in ("CID-SMILES", "CID-Title"):
+        paths = (folder / (name + suffix) for suffix in (".gz", ".zst", ""))
+        files += [path for path in paths if path.is_file()][:1]
+    if not files or not files[0].name.startswith("CID-SMILES"):
+        raise InputError(
+            folder, f"has no CID-SMILES.gz, expected that file of PubChem's {PUBCHEM_FOLDER}"
+        )
+    return files
 
 
 def read_pubchem(folder: Path, report: Report) -> Iterator[MoleculeRecord]:
@@ -231,70 +245,33 @@ def read_pubchem(folder: Path, report: Report) -> Iterator[MoleculeRecord]:
     return _pubchem_records(molecules, titles[0] if titles else None, report)
 
 
-def pubchem_files(folder: Path) -> list[Path]:
-    """``CID-SMILES`` of a folder, and ``CID-Title`` if it is there; else as `read_pubchem`."""
-    molecules = _pubchem_file(folder, "CID-SMILES")
-    if molecules is None:
-        raise InputError(
-            folder, f"has no CID-SMILES.gz, expected that file of PubChem's {PUBCHEM_FOLDER}"
-        )
-    titles = _pubchem_file(folder, "CID-Title")
-    return [molecules] if titles is None else [molecules, titles]
-
-
-def _pubchem_file(folder: Path, name: str) -> Path | None:
-    paths = (folder / (name + suffix) for suffix in (".gz", ".zst", ""))
-    return next((path for path in paths if path.is_file()), None)
-
-
 def _pubchem_records(
     molecules: Source, titles: Source | None, report: Report
 ) -> Iterator[MoleculeRecord]:
-    rows = _cid_rows(molecules, report)
-    if titles is not None:
-        rows = _rising(rows)
-    names = _rising(_cid_rows(titles, report)) if titles is not None else iter(())
-    for where, cid, smiles, title in _with_titles(rows, names):
+    is_sorted = titles is not None
+    names = _cid_rows(titles, report, is_sorted) if titles is not None else iter(())
+    title = next(names, None)
+    for where, cid, smiles in _cid_rows(molecules, report, is_sorted):
+        while title is not None and title[1] < cid:
+            title = next(names, None)
+        name = title[2] if title is not None and title[1] == cid else ""
         text = molecule_text(smiles)
         if text:
-            yield MoleculeRecord(where, text, f"CID{cid}", one_line(title), "pubchem")
+            yield MoleculeRecord(where, text, f"CID{cid}", one_line(name), "pubchem")
         else:
             report(where, "has no molecule")
 
 
-def _cid_rows(source: Source, report: Report) -> Iterator[CidRow]:
-    """Where, CID and the text behind it."""
-
-    def set_aside(number: int, reason: str) -> None:
-        report(f"{source.name}: line {number}", reason)
-
-    with source.open() as stream:
-        for number, line in bounded_lines(text_lines(stream), set_aside):
-            where = f"{source.name}: line {number}"
-            cid, tab, rest = line.partition("\t")
-            if tab and cid.isdecimal() and len(cid) <= _LONGEST_CID:
-                yield where, int(cid), rest
-            else:
-                report(where, f"has no CID and tab: {line.strip()[:40]!r}")
-
-
-def _rising(rows: Iterator[CidRow]) -> Iterator[CidRow]:
-    """The same rows; `InputError` at one out of order, past which names would be lost."""
+def _cid_rows(source: Source, report: Report, is_sorted: bool) -> Iterator[tuple[str, int, str]]:
+    """Where, CID and the text behind it; `InputError` at a row out of order, where that matters."""
     last = -1
-    for where, cid, text in rows:
-        if cid < last:
+    for where, line in _lines(source, report):
+        text, tab, rest = line.partition("\t")
+        if not (tab and text.isdecimal() and len(text) <= _LONGEST_CID):
+            report(where, f"has no CID and tab: {line.strip()[:40]!r}")
+            continue
+        cid = int(text)
+        if is_sorted and cid < last:
             raise InputError(where, f"CID {cid} comes behind {last}, expected them in rising order")
         last = cid
-        yield where, cid, text
-
-
-def _with_titles(
-    rows: Iterator[CidRow], titles: Iterator[CidRow]
-) -> Iterator[tuple[str, int, str, str]]:
-    nothing = ("", -1, "")
-    title = next(titles, None)
-    for where, cid, smiles in rows:
-        while title is not None and title[1] < cid:
-            title = next(titles, None)
-        _, named, name = title or nothing
-        yield where, cid, smiles, name if named == cid else ""
+        yield where, cid, rest

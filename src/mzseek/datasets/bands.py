@@ -28,7 +28,7 @@ def set_bands(
     fingerprint: str | None = None,
     similarity: str = "tanimoto",
     against: str = "truth",
-    most_lists: int | None = None,
+    max_lists: int | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> Bands:
@@ -48,39 +48,17 @@ def set_bands(
     against : "truth" or "pairs"
         The true molecule against its candidates, as in the paper's figures, or all pairs of a list,
         as its theorems need it.
-    most_lists : int, optional
+    max_lists : int, optional
         So many lists at the most, evenly spaced; all by default.
     jobs : int, optional
         Processes for computing fingerprints; all cores by default.
     progress : callable of (stage, done, total)
-
-    Returns
-    -------
-    Bands
     """
     check_name(REFERENCES, against, "against", DatasetError)
-    if most_lists is not None and most_lists < 1:
-        raise DatasetError(f"most_lists is {most_lists}, expected at least 1")
+    if max_lists is not None and max_lists < 1:
+        raise DatasetError(f"max_lists is {max_lists}, expected at least 1")
     kind = fingerprint or str(prepared.manifest["options"]["fingerprint"])
     fingerprint_kind(kind)
-    measured = _measured(prepared, setting, fold)
-    if most_lists is not None and most_lists < len(measured):
-        measured = measured[np.linspace(0, len(measured) - 1, most_lists).astype(int)]
-    truths = _truths(prepared, setting, measured)
-    members, counts = _members(prepared, setting, measured, truths, with_truth=against == "pairs")
-    used, place = np.unique(np.concatenate([truths, members]), return_inverse=True)
-    rows = _rows(prepared, used, kind, jobs, progress)
-    return bands_of_lists(
-        rows,
-        place[len(measured) :],
-        counts,
-        place[: len(measured)] if against == "truth" else None,
-        similarity,
-    )
-
-
-def _measured(prepared: Prepared, setting: str, fold: str | None) -> npt.NDArray[np.int64]:
-    """Molecules that have spectra in a fold, and a list."""
     lists = prepared.candidates(setting)
     if fold is None:
         molecules = np.unique(np.asarray(prepared.molecule)).astype(np.int64)
@@ -91,41 +69,27 @@ def _measured(prepared: Prepared, setting: str, fold: str | None) -> npt.NDArray
     if not len(measured):
         which = f"{fold} molecule" if fold else "molecule"
         raise DatasetError(f"{prepared.folder}: no {which} has {setting} candidates")
-    return measured
-
-
-def _truths(
-    prepared: Prepared, setting: str, measured: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Measured molecules in the form that their lists have them in: drawn ones have it once."""
-    if not prepared.drawn_by(setting):
-        return measured
-    lists = prepared.candidates(setting)
-    truths = np.asarray(lists.molecules)[(np.asarray(lists.identity) & SAME_INCHIKEY) > 0]
-    return truths[np.asarray(lists.list_of)[measured]].astype(np.int64)
-
-
-def _members(
-    prepared: Prepared,
-    setting: str,
-    measured: npt.NDArray[np.int64],
-    truths: npt.NDArray[np.int64],
-    *,
-    with_truth: bool,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Candidates of each molecule that are other molecules, and itself if wanted."""
-    lists = prepared.candidates(setting)
+    if max_lists is not None and max_lists < len(measured):
+        measured = measured[np.linspace(0, len(measured) - 1, max_lists).astype(int)]
+    list_rows = np.asarray(lists.list_of)[measured]
+    truths = measured
+    if prepared.drawn_by(setting):  # drawn lists have the truth once, in the form of the database
+        of_lists = np.asarray(lists.molecules)[(np.asarray(lists.identity) & SAME_INCHIKEY) > 0]
+        truths = of_lists[list_rows].astype(np.int64)
     parts = []
-    for molecule, truth in zip(measured, truths, strict=True):
-        number = int(lists.list_of[molecule])
-        here = slice(lists.indptr[number], lists.indptr[number + 1])
-        others = lists.molecules[here][(lists.identity[here] & SAME_INCHIKEY) == 0]
-        parts.append(np.append(others, truth) if with_truth else np.asarray(others))
+    for row, truth in zip(list_rows, truths, strict=True):
+        span = slice(lists.indptr[row], lists.indptr[row + 1])
+        others = lists.molecules[span][(lists.identity[span] & SAME_INCHIKEY) == 0]
+        parts.append(np.append(others, truth) if against == "pairs" else np.asarray(others))
     counts = np.array([len(part) for part in parts], np.int64)
-    return np.concatenate(parts).astype(np.int64), counts
+    members = np.concatenate(parts).astype(np.int64)
+    used, row_of = np.unique(np.concatenate([truths, members]), return_inverse=True)
+    references = row_of[: len(measured)] if against == "truth" else None
+    rows = _fingerprint_rows(prepared, used, kind, jobs, progress)
+    return bands_of_lists(rows, row_of[len(measured) :], counts, references, similarity)
 
 
-def _rows(
+def _fingerprint_rows(
     prepared: Prepared,
     molecules: npt.NDArray[np.int64],
     kind: str,
@@ -136,9 +100,8 @@ def _rows(
         return prepared.fingerprint_rows(molecules)
     smiles = [prepared.smiles[int(molecule)] for molecule in molecules]
     parts, done = [], 0
-    for batch, rows in in_batches(
-        partial(fingerprints, kind=kind, threads=1), smiles, _BATCH, jobs
-    ):
+    work = partial(fingerprints, kind=kind, threads=1)
+    for batch, rows in in_batches(work, smiles, _BATCH, jobs):
         parts.append(rows)
         done += len(batch)
         progress(f"{kind} fingerprints", done, len(smiles))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mzseek.datasets.prepared import Prepared
-from mzseek.datasets.slices import ListSlices, RowSlices, Slices
+from mzseek.datasets.slices import Slices
 from mzseek.tensors import PeakLists, SparseRows
 
 
@@ -28,15 +28,6 @@ class BatchLists:
     rows: SparseRows
     counts: Tensor
     labels: Tensor
-
-    @classmethod
-    def from_slices(cls, part: ListSlices, *, transpose: bool = False) -> "BatchLists":
-        """The same lists as tensors; with ``transpose``, ready for a backward pass."""
-        return cls(
-            rows=_sparse(part.rows, transpose=transpose),
-            counts=torch.from_numpy(part.counts),
-            labels=torch.from_numpy(part.labels),
-        )
 
     def to(self, device: torch.device | str) -> "BatchLists":
         """The same on another device."""
@@ -111,26 +102,22 @@ class BatchMaker:
 
     def lists(self, queries: npt.NDArray[np.int64], setting: str) -> BatchLists:
         """The candidates of the spectra asked for, which must all have a list."""
-        lists = self.slices.lists(queries, setting)
-        return BatchLists.from_slices(lists, transpose=self.backward_lists)
+        rows, counts, labels = self.slices.lists(queries, setting)
+        return BatchLists(
+            SparseRows.from_arrays(*rows, transpose=self.backward_lists),
+            torch.from_numpy(counts),
+            torch.from_numpy(labels),
+        )
 
     def make(
         self, queries: npt.NDArray[np.int64], settings: tuple[str, ...] | None = None
     ) -> Batch:
         """The batch of the spectra asked for, with candidates of the settings asked for."""
         names = tuple(self.slices.stores) if settings is None else settings
-        return Batch(
-            queries=queries,
-            spectra=self._spectra(queries),
-            target=_sparse(self.slices.targets(queries)),
-            lists={name: self.lists(queries, name) for name in names},
-        )
-
-    def _spectra(self, queries: npt.NDArray[np.int64]) -> SparseRows | PeakLists:
+        spectra: SparseRows | PeakLists
         if self.reads == "bins":
-            return _sparse(self.slices.bins(queries), transpose=self.backward)
-        return PeakLists(*(torch.from_numpy(array) for array in self.slices.peaks(queries)))
-
-
-def _sparse(rows: RowSlices, *, transpose: bool = False) -> SparseRows:
-    return SparseRows.from_arrays(*rows, transpose=transpose)
+            spectra = SparseRows.from_arrays(*self.slices.bins(queries), transpose=self.backward)
+        else:
+            spectra = PeakLists(*map(torch.from_numpy, self.slices.peaks(queries)))
+        target = SparseRows.from_arrays(*self.slices.targets(queries))
+        return Batch(queries, spectra, target, {name: self.lists(queries, name) for name in names})

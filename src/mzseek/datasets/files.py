@@ -147,7 +147,7 @@ def write_table(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     with _gzip_writer(path) as stream:
         stream.write(("\t".join(COLUMNS) + "\n").encode())
         for row in rows:
-            cells = (_one_line(str(row.get(name, ""))) for name in COLUMNS)
+            cells = (" ".join(str(row.get(name, "")).split()) for name in COLUMNS)
             stream.write(("\t".join(cells) + "\n").encode())
 
 
@@ -213,10 +213,6 @@ def _why_no_table(path: Path, missing: str, columns: list[str]) -> str:
     if label and not label.startswith("MassSpecGym"):
         return f"is {label}, expected a table; `mzseek data build` makes one of it"
     return f"lacks the column {missing!r}; it has {format_names(columns) or 'none'}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _columns(path: Path) -> list[str]:

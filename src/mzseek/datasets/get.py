@@ -64,28 +64,20 @@ def get_massspecgym(
     """
     folder = Path(folder)
     check_name(FILES, version, "MassSpecGym", DatasetError)
-    at_hand = {part: _present(folder, name) for part, name in FILES[version].items()}
-    if revision is None and all(at_hand.values()):
-        return _files({part: path for part, path in at_hand.items() if path})
-    with sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"):
-        return _fetched(folder, version, endpoint, revision, progress)
-
-
-def _fetched(
-    folder: Path, version: str, endpoint: str | None, revision: str | None, progress: Progress
-) -> DatasetFiles:
-    paths: dict[str, Path] = {}
-    for done, (part, name) in enumerate(FILES[version].items(), 1):
-        # A pinned revision is for the hub to compare with what is there.
-        at_hand = _present(folder, name) if revision is None else None
-        paths[part] = at_hand or _download(folder, version, name, endpoint, revision, progress)
-        progress("files", done, len(FILES[version]))
-    return _files(paths)
-
-
-def _files(paths: dict[str, Path]) -> DatasetFiles:
-    lists = {part: path for part, path in paths.items() if part != "spectra"}
-    return DatasetFiles(paths["spectra"], lists)
+    names = FILES[version]
+    # A pinned revision is for the hub to compare with what is there.
+    paths = {part: _present(folder, name) if revision is None else None
+             for part, name in names.items()}  # fmt: skip
+    if not all(paths.values()):
+        with sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"):
+            for done, (part, name) in enumerate(names.items(), 1):
+                present = _present(folder, name) if revision is None else None
+                paths[part] = present or _download(
+                    folder, version, name, endpoint, revision, progress
+                )
+                progress("files", done, len(names))
+    files = {part: path for part, path in paths.items() if path is not None}
+    return DatasetFiles(files.pop("spectra"), files)
 
 
 def _present(folder: Path, name: str) -> Path | None:

@@ -108,11 +108,17 @@ def read_scored_table(
             numbers = posterior(
                 numbers, [len(numbers)], 1.0 if temperature is None else temperature
             )
+    total = float(numbers.sum())
+    if not abs(total - 1) <= 0.01:
+        raise InputError(
+            path, f"probabilities sum to {total:g}, expected 1; name the column `score` if they "
+            "are scores",
+        )  # fmt: skip
     called = next(name for name in ("name", "id", "smiles", "fingerprint") if name in columns)
     return ScoredTable(
         [row[columns[called]].strip() for row in rows],
         bits,
-        _summing_to_one(path, numbers),
+        numbers / total,
         (structure, weight),
         tuple(n for n in ("smiles", "score") if n in columns and n not in (structure, weight)),
     )
@@ -122,8 +128,8 @@ def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
     """The table, and the places of its columns by meaning."""
 
     def find(names: Sequence[str]) -> dict[str, int]:
-        places = {name: find_column(path, names, usual) for name, usual in _COLUMNS.items()}
-        return {name: place for name, place in places.items() if place is not None}
+        columns = {name: find_column(path, names, usual) for name, usual in _COLUMNS.items()}
+        return {name: column for name, column in columns.items() if column is not None}
 
     def fits(names: Sequence[str]) -> bool:
         has = find(names).keys()
@@ -170,16 +176,6 @@ def _numbers(places: list[str], column: str, texts: list[str]) -> npt.NDArray[np
             raise InputError(place, f"{column} is {shown}, expected {kind}")
         values.append(value)
     return np.array(values)
-
-
-def _summing_to_one(path: Path, p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    total = float(p.sum())
-    if not abs(total - 1) <= 0.01:
-        raise InputError(
-            path, f"probabilities sum to {total:g}, expected 1; name the column `score` if they "
-            "are scores",
-        )  # fmt: skip
-    return p / total
 
 
 def _bits(places: list[str], texts: list[str]) -> npt.NDArray[np.uint8]:

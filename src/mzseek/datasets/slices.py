@@ -13,7 +13,7 @@ from mzseek.core.registry import check_name
 from mzseek.datasets.layout import IDENTITY_BITS, SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepared import Prepared
 
-_CANDIDATES_AT_A_TIME = 200_000
+_GATHERED_AT_ONCE = 200_000
 
 
 class LoadedLists:
@@ -40,38 +40,38 @@ class LoadedLists:
         numbers = numbers[numbers >= 0]
         counts = lists.sizes[numbers]
         # Where a measured molecule's list begins, counted in candidates; -1 where it has none.
-        self._place = np.full(len(lists.list_of), -1, np.int64)
-        self._place[molecules[lists.list_of[molecules] >= 0]] = np.arange(len(numbers))
+        self._list_row = np.full(len(lists.list_of), -1, np.int64)
+        self._list_row[molecules[lists.list_of[molecules] >= 0]] = np.arange(len(numbers))
         self._indptr = pointers(counts)
         _, members = gather(lists.indptr, (lists.molecules, lists.identity), numbers)
         self.molecules, self.identity = map(np.asarray, members)
         sizes = self._sizes = prepared.fingerprint_sizes[self.molecules]
         self._bit_indptr = pointers(sizes)
         self._bits = np.empty(int(sizes.sum()), np.uint16)
-        for start in range(0, len(self.molecules), _CANDIDATES_AT_A_TIME):
-            end = min(start + _CANDIDATES_AT_A_TIME, len(self.molecules))
+        for start in range(0, len(self.molecules), _GATHERED_AT_ONCE):
+            end = min(start + _GATHERED_AT_ONCE, len(self.molecules))
             rows = prepared.fingerprint_rows(self.molecules[start:end])
             self._bits[self._bit_indptr[start] : self._bit_indptr[end]] = rows.indices
 
     def labelled(self, identity: int) -> npt.NDArray[np.bool_]:
         """For each molecule of the table, whether it has a list with the truth labelled in it."""
-        has_label = np.zeros(len(self._place), bool)
-        has = np.flatnonzero(self._place >= 0)
+        has_label = np.zeros(len(self._list_row), bool)
+        has = np.flatnonzero(self._list_row >= 0)
         if len(has):
             hits = pointers((self.identity & identity) > 0)
-            place = self._place[has]
-            has_label[has] = hits[self._indptr[place + 1]] > hits[self._indptr[place]]
+            row = self._list_row[has]
+            has_label[has] = hits[self._indptr[row + 1]] > hits[self._indptr[row]]
         return has_label
 
-    def _places(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        place: npt.NDArray[np.int64] = self._place[molecules]
-        if place.min(initial=0) < 0:
-            smiles = self._prepared.smiles[int(molecules[int(place.argmin())])]
+    def _rows_of(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
+        row: npt.NDArray[np.int64] = self._list_row[molecules]
+        if row.min(initial=0) < 0:
+            smiles = self._prepared.smiles[int(molecules[int(row.argmin())])]
             raise CacheError(
                 f"{self._prepared.folder}: {smiles} has no {self._setting} candidates, or they "
                 "were not asked for"
             )
-        return place
+        return row
 
     def of(
         self, molecules: npt.NDArray[np.integer]
@@ -82,8 +82,8 @@ class LoadedLists:
         npt.NDArray[np.uint8],
     ]:
         """Lists of the molecules asked for: counts, bits a candidate, the bits, identities."""
-        place = self._places(molecules)
-        starts, ends = self._indptr[place], self._indptr[place + 1]
+        row = self._rows_of(molecules)
+        starts, ends = self._indptr[row], self._indptr[row + 1]
         spans = [slice(s, e) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
         first, last = self._bit_indptr[starts].tolist(), self._bit_indptr[ends].tolist()
         return (
@@ -95,20 +95,20 @@ class LoadedLists:
 
     def counts(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
         """Candidates in the list of each of the molecules."""
-        place = self._places(molecules)
-        return np.asarray(self._indptr[place + 1] - self._indptr[place])
+        row = self._rows_of(molecules)
+        return np.asarray(self._indptr[row + 1] - self._indptr[row])
 
     def members(
         self, molecules: npt.NDArray[np.integer]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """The lists of the molecules strung together: candidates, and in what sense each is it."""
         _, (members, identity) = gather(
-            self._indptr, (self.molecules, self.identity), self._places(molecules)
+            self._indptr, (self.molecules, self.identity), self._rows_of(molecules)
         )
         return members, identity
 
 
-MOST_PEAKS = 128
+MAX_PEAKS = 128
 
 
 class RowSlices(NamedTuple):
@@ -234,7 +234,7 @@ class Slices:
         return ListSlices(RowSlices(indptr, bits, None, self._bits), counts, labels)
 
     def peaks(self, queries: npt.NDArray[np.int64]) -> PeakSlices:
-        """Peaks of the spectra, the largest `MOST_PEAKS` of each, in the order of m/z."""
+        """Peaks of the spectra, the largest `MAX_PEAKS` of each, in the order of m/z."""
         return peak_slices(
             [self.prepared.peaks(int(query)) for query in queries],
             self.prepared.precursor_mz[queries],
@@ -245,23 +245,17 @@ def peak_slices(
     spectra: Sequence[tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]],
     precursor_mz: npt.NDArray[np.floating],
 ) -> PeakSlices:
-    """m/z and intensities of spectra, the largest `MOST_PEAKS` of each, in the order of m/z."""
-    parts = [_largest_peaks(*peaks) for peaks in spectra]
+    """m/z and intensities of spectra, the largest `MAX_PEAKS` of each, in the order of m/z."""
+    parts = []
+    for mz, intensities in spectra:
+        strongest = np.sort(np.argsort(-intensities, kind="stable")[:MAX_PEAKS])
+        parts.append((mz[strongest], intensities[strongest]))
     longest = max(1, max(len(mz) for mz, _ in parts))
-    mz = np.zeros((len(parts), longest), np.float32)
-    intensities = np.zeros((len(parts), longest), np.float32)
-    real = np.zeros((len(parts), longest), bool)
-    for row, (peak_mz, heights) in enumerate(parts):
-        mz[row, : len(peak_mz)] = peak_mz
-        intensities[row, : len(peak_mz)] = heights / max(heights.max(initial=0.0), 1e-30)
-        real[row, : len(peak_mz)] = True
-    return PeakSlices(mz, intensities, real, np.asarray(precursor_mz, np.float32))
-
-
-def _largest_peaks(
-    mz: npt.NDArray[np.floating], intensities: npt.NDArray[np.floating]
-) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
-    if len(mz) > MOST_PEAKS:
-        kept = np.sort(np.argsort(-intensities, kind="stable")[:MOST_PEAKS])
-        mz, intensities = mz[kept], intensities[kept]
-    return mz, intensities
+    shape = (len(parts), longest)
+    padded_mz, heights = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    real = np.zeros(shape, bool)
+    for row, (mz, intensities) in enumerate(parts):
+        padded_mz[row, : len(mz)] = mz
+        heights[row, : len(mz)] = intensities / max(intensities.max(initial=0.0), 1e-30)
+        real[row, : len(mz)] = True
+    return PeakSlices(padded_mz, heights, real, np.asarray(precursor_mz, np.float32))

@@ -95,7 +95,7 @@ class BandsKind(Kind):
             found = set_bands(
                 site.prepared(_fingerprint(row)), lists,
                 fold=None if experiment.fold == "all" else experiment.fold,
-                similarity=_similarity(row), most_lists=scale.most_lists, progress=site.progress,
+                similarity=_similarity(row), max_lists=scale.most_lists, progress=site.progress,
             )  # fmt: skip
             low, high = found.low[found.usable], found.high[found.usable]
             shares = {APART: float(np.mean(low == 0)), TWINS: float(np.mean(high == 1))}

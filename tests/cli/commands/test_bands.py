@@ -45,7 +45,7 @@ def test_json_is_the_last_line(mzseek, small: Prepared) -> None:
 
 def test_few_lists_are_enough(mzseek, small: Prepared) -> None:
     text = mzseek.ok("bands", small.folder, "--fold", "train", "--lists", 5, "--json")
-    found = set_bands(small, fold="train", most_lists=5)
+    found = set_bands(small, fold="train", max_lists=5)
     assert json.loads(text)["medians"]["maccs"] == pytest.approx(found.medians())
 
 

@@ -83,7 +83,7 @@ def advise(
         for kind in dict.fromkeys(kinds):
             bands = set_bands(
                 prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
-                most_lists=lists, jobs=jobs, progress=progress,
+                max_lists=lists, jobs=jobs, progress=progress,
             )  # fmt: skip
             medians[kind] = bands.medians()
     advice = ask(goal, medians, p_star, own, similarity)

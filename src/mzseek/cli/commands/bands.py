@@ -75,7 +75,7 @@ def bands(
         for kind in kinds:
             by_kind[kind] = set_bands(
                 prepared, candidates, fold=None if fold == "all" else fold, fingerprint=kind,
-                similarity=similarity, against=against, most_lists=lists, jobs=jobs,
+                similarity=similarity, against=against, max_lists=lists, jobs=jobs,
                 progress=progress,
             )  # fmt: skip
         if figure:

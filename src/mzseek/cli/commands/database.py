@@ -299,7 +299,7 @@ def search(
         raise DatabaseError(f"--adduct is for --precursor and --masses, not for {given[0]}")
     from mzseek.chem.formulas import parse_formula
     from mzseek.database import Database
-    from mzseek.database.search import ANSWERED, answer, read_queries, typed_queries
+    from mzseek.database.search import ADDED_COLUMNS, look_up, read_queries, typed_queries
 
     database = Database.open(store)
     database.require_sources(priority or ())
@@ -326,13 +326,13 @@ def search(
         def tables() -> Iterator[Any]:
             nonlocal empty
             for query in queries:
-                molecules = answer(database, query, ppm, **capping)
+                molecules = look_up(database, query, ppm, **capping)
                 empty += not molecules.total
                 if molecules.capped:
                     capped.append(molecules)
                 yield molecules.table
 
-        _write_molecules(sys.stdout, tables(), ANSWERED)
+        _write_molecules(sys.stdout, tables(), ADDED_COLUMNS)
         _warn_capped(capped)
         if empty and len(queries) > 1:
             _warn(f"{empty:,} of {len(queries):,} queries found nothing")

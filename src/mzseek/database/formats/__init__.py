@@ -5,29 +5,18 @@ for a file of another format, refuses one that it knows and cannot use, and else
 called with a report and the name of the collection, that yields records and judges none of them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mzseek.database.formats import sdf, smiles_list
 from mzseek.database.formats.tables import parquet_reader, text_reader, workbook_reader
-from mzseek.database.records import MoleculeRecord
+from mzseek.database.records import Reader
 from mzseek.io import Source
-from mzseek.io.skipped import Report
-
-Reader = Callable[[Report, str], Iterator[MoleculeRecord]]
 
 
 @dataclass(frozen=True)
 class MoleculeFormat:
-    """How a format is recognised and read, and called in messages.
-
-    Attributes
-    ----------
-    label : str
-    reader_of : callable of a source and of names of columns by meaning
-    is_text : bool
-        Only files that are text are looked into.
-    """
+    """What a format is called in messages, how it is recognised, and whether it is text."""
 
     label: str
     reader_of: Callable[[Source, Mapping[str, str]], Reader | None]

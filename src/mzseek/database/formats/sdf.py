@@ -2,12 +2,12 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from mzseek.core.errors import InputError
 from mzseek.database.formats.tables import FEATURE, KNOWN, one_line
-from mzseek.database.records import MoleculeRecord
+from mzseek.database.records import MoleculeRecord, Reader
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_SDF_RECORD
@@ -31,9 +31,7 @@ def is_sdf(head: str) -> bool:
     return _MARK.search(head) is not None
 
 
-def reader_of(
-    source: Source, named: Mapping[str, str]
-) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+def reader_of(source: Source, named: Mapping[str, str]) -> Reader | None:
     """Reader of SDF, or of a single MOL file."""
     head = "".join(line for _, line in text_lines(io.BytesIO(source.head())))
     return partial(_read, source, named) if is_sdf(head) else None

@@ -14,7 +14,7 @@ from mzseek.database.formats.tables import (
     molecule_text,
     one_line,
 )
-from mzseek.database.records import MoleculeRecord
+from mzseek.database.records import MoleculeRecord, Reader
 from mzseek.io import Source, text_lines
 from mzseek.io.skipped import Report
 from mzseek.io.text_tables import bounded_lines, find_column, first_line, normalise_name, split_row
@@ -30,9 +30,7 @@ _WORD = re.compile(r"[a-z]{4}")
 Split = Callable[[str], tuple[str, str, str]]
 
 
-def reader_of(
-    source: Source, named: Mapping[str, str]
-) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+def reader_of(source: Source, named: Mapping[str, str]) -> Reader | None:
     """Reader of a list, known by a header such as ``smiles`` or by the molecules in it.
 
     Lines are ``SMILES title``, with white space between, or ``id<tab>SMILES``, or cells between

@@ -2,9 +2,10 @@
 
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from mzseek.core.errors import InputError, MzseekError
 from mzseek.core.registry import check_name
-from mzseek.database.records import MoleculeRecord
+from mzseek.database.records import MoleculeRecord, Reader
 from mzseek.io import Source
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_ROW, MAX_WORKBOOK
@@ -69,7 +70,7 @@ def check_named(named: Mapping[str, str]) -> None:
 
 
 def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -> dict[str, int]:
-    """Places of the columns that are there, by meaning.
+    """Return the indices of the columns that are there, by meaning.
 
     Of several names for one thing the first of `KNOWN` is taken.
 
@@ -94,34 +95,34 @@ def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -
     {'smiles': 1, 'id': 0, 'name': 2}
     """
     by_user = any(meaning in named for meaning in MOLECULE)
-    places = {}
+    columns = {}
     for meaning, usual in KNOWN.items():
         if wanted := named.get(meaning, USUAL):
-            place = find_column(file, names, [wanted.strip()], exact=True)
-            if place is None:
-                place = find_column(file, names, [normalise_name(wanted)])
+            column = find_column(file, names, [wanted.strip()], exact=True)
+            if column is None:
+                column = find_column(file, names, [normalise_name(wanted)])
         elif (by_user and meaning in MOLECULE) or (meaning == FEATURE and FEATURE not in named):
             continue
         else:
-            place = find_column(file, names, usual)
-        if place is not None:
-            places[meaning] = place
-    return places
+            column = find_column(file, names, usual)
+        if column is not None:
+            columns[meaning] = column
+    return columns
 
 
-def holds_molecules(places: Mapping[str, int]) -> bool:
+def holds_molecules(columns: Mapping[str, int]) -> bool:
     """Whether a column of molecules was found."""
-    return any(meaning in places for meaning in MOLECULE)
+    return any(meaning in columns for meaning in MOLECULE)
 
 
 def require_columns(
-    file: str, names: Sequence[str], places: Mapping[str, int], named: Mapping[str, str]
+    file: str, names: Sequence[str], columns: Mapping[str, int], named: Mapping[str, str]
 ) -> None:
     """Refuse a table without molecules, or without a column that the user named."""
     for meaning, name in named.items():
-        if name and meaning not in places:
+        if name and meaning not in columns:
             raise InputError(file, f"no column is called {name!r}; it has {format_names(names)}")
-    if not holds_molecules(places):
+    if not holds_molecules(columns):
         raise InputError(
             file,
             "no column is called smiles, canonical_smiles, isomeric_smiles, structure or inchi; "
@@ -130,23 +131,23 @@ def require_columns(
 
 
 def record_of(
-    where: str, cells: Sequence[str], places: Mapping[str, int], source: str
+    where: str, cells: Sequence[str], columns: Mapping[str, int], source: str
 ) -> MoleculeRecord | None:
     """MoleculeRecord of a row; none where the row has no molecule.
 
     The molecule is the first of `MOLECULE` that the row has.
     """
-    texts = (molecule_text(cells[places[m]]) for m in MOLECULE if m in places)
+    texts = (molecule_text(cells[columns[m]]) for m in MOLECULE if m in columns)
     text = next(filter(None, texts), "")
     if not text:
         return None
     identifier, name, own_source, feature = (
-        one_line(cells[places[meaning]]) if meaning in places else ""
+        one_line(cells[columns[meaning]]) if meaning in columns else ""
         for meaning in ("id", "name", "source", FEATURE)
     )
     return MoleculeRecord(
         where, text, identifier, name, own_source or source,
-        feature=feature if FEATURE in places else None,
+        feature=feature if FEATURE in columns else None,
     )  # fmt: skip
 
 
@@ -167,9 +168,7 @@ def one_line(text: str) -> str:
 _EXPORTED_COLUMNS = {"smiles": "smiles", "id": "identifiers", "name": "names", "source": "sources"}
 
 
-def text_reader(
-    source: Source, named: Mapping[str, str]
-) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+def text_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
     """Reader of a table with a column of molecules; a table of one column is a list."""
 
     def fits(names: Sequence[str]) -> bool:
@@ -181,17 +180,17 @@ def text_reader(
     if table is None:
         return None
     if _is_export(table.names, named):
-        places = {}
+        columns = {}
         for meaning, name in _EXPORTED_COLUMNS.items():
-            place = find_column(source.name, table.names, [name])
-            places[meaning] = EXPORTED.index(name) if place is None else place
+            column = find_column(source.name, table.names, [name])
+            columns[meaning] = EXPORTED.index(name) if column is None else column
         found = find_columns(source.name, table.names, {FEATURE: USUAL} if FEATURE in named else {})
         if FEATURE in found:
-            places[FEATURE] = found[FEATURE]
-        return partial(_read, table, places, True)
-    places = find_columns(source.name, table.names, named)
-    require_columns(source.name, table.names, places, named)
-    return partial(_read, table, places, False)
+            columns[FEATURE] = found[FEATURE]
+        return partial(_read, table, columns, True)
+    columns = find_columns(source.name, table.names, named)
+    require_columns(source.name, table.names, columns, named)
+    return partial(_read, table, columns, False)
 
 
 def _is_export(names: Sequence[str], named: Mapping[str, str]) -> bool:
@@ -199,23 +198,38 @@ def _is_export(names: Sequence[str], named: Mapping[str, str]) -> bool:
 
 
 def _read(
-    table: TextTable, places: Mapping[str, int], is_listed: bool, report: Report, origin: str
+    table: TextTable, columns: Mapping[str, int], is_listed: bool, report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
     """Records of a table, line by line."""
     file, width = table.source.name, len(table.names)
 
-    def set_aside(number: int, reason: str) -> None:
+    def skip(number: int, reason: str) -> None:
         report(f"{file}: line {number}", reason)
 
-    for number, cells in table.rows(set_aside):
-        if len(cells) != width and any(cells[width:] or ["short"]):
-            set_aside(number, f"has {len(cells)} columns, expected {width}")
-            continue
-        record = record_of(f"{file}: line {number}", cells, places, origin)
+    def rows() -> Iterator[tuple[str, Sequence[str]]]:
+        for number, cells in table.rows(skip):
+            if len(cells) != width and any(cells[width:] or ["short"]):
+                skip(number, f"has {len(cells)} columns, expected {width}")
+            else:
+                yield f"{file}: line {number}", cells
+
+    for record in _records(rows(), columns, report, origin):
+        yield record._replace(is_listed=True) if is_listed else record
+
+
+def _records(
+    rows: Iterable[tuple[str, Sequence[str]]],
+    columns: Mapping[str, int],
+    report: Report,
+    origin: str,
+) -> Iterator[MoleculeRecord]:
+    """Records of rows, given where each stands and its cells."""
+    for where, cells in rows:
+        record = record_of(where, cells, columns, origin)
         if record is None:
-            set_aside(number, "has no molecule")
+            report(where, "has no molecule")
         else:
-            yield record._replace(is_listed=True) if is_listed else record
+            yield record
 
 
 _ZIP = b"PK\x03\x04"
@@ -223,9 +237,7 @@ _OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # .xls, and any workbook that has a 
 _PARTS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
 
 
-def workbook_reader(
-    source: Source, named: Mapping[str, str]
-) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+def workbook_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
     """Reader of a workbook (.xlsx, .xlsm, .xlsb, .xls, .ods), which must not be packed once more.
 
     The header of a sheet is its first row that is not empty. Of several sheets the first with a
@@ -238,10 +250,10 @@ def workbook_reader(
     with _opened(path) as book:
         for sheet in book.sheet_names:
             headers[sheet] = header = next(_rows(book, sheet), (0, []))[1]
-            places = find_columns(path, header, named)
-            if holds_molecules(places):
-                require_columns(str(path), header, places, named)
-                return partial(_read_workbook, path, sheet, places)
+            columns = find_columns(path, header, named)
+            if holds_molecules(columns):
+                require_columns(str(path), header, columns, named)
+                return partial(_read_workbook, path, sheet, columns)
     wanted = next((repr(named[m]) for m in MOLECULE if named.get(m)), "smiles, inchi or the like")
     shown = "; ".join(f"{sheet!r} has {format_names(names)}" for sheet, names in headers.items())
     raise InputError(path, f"no sheet has a column that is called {wanted}: {shown[:500]}")
@@ -271,22 +283,20 @@ def _is_workbook(path: Path) -> bool:
 
 
 def _read_workbook(
-    path: Path, sheet: str, places: Mapping[str, int], report: Report, origin: str
+    path: Path, sheet: str, columns: Mapping[str, int], report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
     """Records of a sheet, row by row."""
-    with _opened(path) as book:
-        rows = _rows(book, sheet)
-        next(rows)
-        for number, cells in rows:
+
+    def rows(book: CalamineWorkbook) -> Iterator[tuple[str, Sequence[str]]]:
+        for number, cells in islice(_rows(book, sheet), 1, None):
             where = f"{path}: row {number}"
             if sum(map(len, cells)) > MAX_ROW:
                 report(where, f"is longer than {MAX_ROW:,} characters")
-                continue
-            record = record_of(where, cells, places, origin)
-            if record is None:
-                report(where, "has no molecule")
             else:
-                yield record
+                yield where, cells
+
+    with _opened(path) as book:
+        yield from _records(rows(book), columns, report, origin)
 
 
 @contextmanager
@@ -329,9 +339,7 @@ _TEXTS = (
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 
 
-def parquet_reader(
-    source: Source, named: Mapping[str, str]
-) -> Callable[[Report, str], Iterator[MoleculeRecord]] | None:
+def parquet_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
     """Reader of a Parquet file, which must not be packed once more."""
     head, path = source.head(), Path(source.name)
     if head.startswith(_ENCRYPTED):
@@ -341,10 +349,10 @@ def parquet_reader(
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise InputError(path, "is Parquet packed once more, expected it as it is")
-    return partial(_read_parquet, path, _find_places(path, named))
+    return partial(_read_parquet, path, _find_columns(path, named))
 
 
-def _find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
+def _find_columns(path: Path, named: Mapping[str, str]) -> dict[str, int]:
     """Columns by meaning; `InputError` where there are none of molecules, or hold something else.
 
     Molecules are text; identifiers, names and sources are text or numbers.
@@ -355,51 +363,48 @@ def _find_places(path: Path, named: Mapping[str, str]) -> dict[str, int]:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from error
     names = schema.names
-    places = find_columns(path, names, named)
-    require_columns(str(path), names, places, named)
-    for meaning, place in places.items():
-        find_column(path, names, [names[place].strip()], exact=True)  # since they are read by name
+    columns = find_columns(path, names, named)
+    require_columns(str(path), names, columns, named)
+    for meaning, column in columns.items():
+        find_column(path, names, [names[column].strip()], exact=True)  # since they are read by name
         fitting = _TEXTS if meaning in MOLECULE else _TEXTS + _NUMBERS
-        kind = schema.field(place).type
+        kind = schema.field(column).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         if not types.is_null(kind) and not any(fits(kind) for fits in fitting):
             expected = "text" if meaning in MOLECULE else "text or numbers"
-            raise InputError(path, f"column {names[place]!r} holds {kind}, expected {expected}")
-    return places
+            raise InputError(path, f"column {names[column]!r} holds {kind}, expected {expected}")
+    return columns
 
 
 def _read_parquet(
-    path: Path, places: Mapping[str, int], report: Report, origin: str
+    path: Path, columns: Mapping[str, int], report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
-    """Records of a Parquet file; rows whose text is no UTF-8, or far too long, are set aside."""
-    number = 0
-    order = {meaning: place for place, meaning in enumerate(places)}
-    for batch in _batches(path, places):
-        columns = [_values(path, column) for column in batch.columns]
-        for values in zip(*columns, strict=True):
-            number += 1
-            where = f"{path}: record {number}"
-            try:
-                cells = [_text_parquet(value) for value in values]
-            except ValueError as error:
-                report(where, str(error))
-                continue
-            record = record_of(where, cells, order, origin)
-            if record is None:
-                report(where, "has no molecule")
-            else:
-                yield record
+    """Records of a Parquet file; rows whose text is no UTF-8, or far too long, are skipped."""
+
+    def rows() -> Iterator[tuple[str, Sequence[str]]]:
+        number = 0
+        for batch in _batches(path, columns):
+            for values in zip(*(_values(path, column) for column in batch.columns), strict=True):
+                number += 1
+                where = f"{path}: record {number}"
+                try:
+                    yield where, [_text_parquet(value) for value in values]
+                except ValueError as error:
+                    report(where, str(error))
+
+    order = {meaning: index for index, meaning in enumerate(columns)}
+    yield from _records(rows(), order, report, origin)
 
 
-def _batches(path: Path, places: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+def _batches(path: Path, columns: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
     """Batches with one column for each meaning, in that order."""
     try:
         # A buffer keeps it from reading a whole group of rows, which may be the whole file.
         with pq.ParquetFile(path, buffer_size=1 << 20) as file:
             names = file.schema_arrow.names
-            wanted = list(dict.fromkeys(names[place] for place in places.values()))
+            wanted = list(dict.fromkeys(names[column] for column in columns.values()))
             for batch in file.iter_batches(_BATCH, columns=wanted):
-                yield batch.select([names[place] for place in places.values()])
+                yield batch.select([names[column] for column in columns.values()])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from error
 

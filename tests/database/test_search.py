@@ -6,7 +6,7 @@ import pytest
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import AdductError, DatabaseError, InputError
 from mzseek.database import Database
-from mzseek.database.search import ANSWERED, Query, answer, read_queries, typed_queries
+from mzseek.database.search import ADDED_COLUMNS, Query, look_up, read_queries, typed_queries
 from mzseek.database.store import COLUMNS
 
 
@@ -108,8 +108,8 @@ def test_files_that_ask_nothing_clear_are_refused(
 
 def test_answers_say_how_far_they_are_and_from_what(store: Database) -> None:
     mass = float(store.masses[len(store) // 2])
-    found = answer(store, Query("x", mass + 0.001), 1e4)
-    assert tuple(found.table.column_names) == ("row", *COLUMNS, *ANSWERED)
+    found = look_up(store, Query("x", mass + 0.001), 1e4)
+    assert tuple(found.table.column_names) == ("row", *COLUMNS, *ADDED_COLUMNS)
     rows = found.table.to_pylist()
     assert len(rows) == found.total > 1
     for row in rows:
@@ -123,7 +123,7 @@ def test_answers_say_how_far_they_are_and_from_what(store: Database) -> None:
 def test_the_error_of_an_ion_is_that_of_its_mz(store: Database, adduct: str) -> None:
     ion = parse_adduct(adduct)
     mz = ion.precursor_mz(float(store.masses[len(store) // 2])) + 0.0005
-    found = answer(store, Query("x", mz, adduct), 20.0, cap=5)
+    found = look_up(store, Query("x", mz, adduct), 20.0, cap=5)
     assert len(found) >= 1
     for row in found.table.to_pylist():
         exact = ion.precursor_mz(row["mass"])

@@ -1,7 +1,9 @@
 import gzip
+import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
@@ -10,11 +12,20 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mzseek.core.errors import InputError
-from mzseek.database.sources import file_sources, read_molecules
+from mzseek.core.errors import InputError, MzseekError
+from mzseek.database.records import MoleculeRecord
+from mzseek.database.sources import (
+    file_sources,
+    hmdb_sources,
+    hmdb_table,
+    pubchem_sources,
+    read_hmdb,
+    read_molecules,
+    read_pubchem,
+)
 from mzseek.io import open_source, text_lines
 
-from ..conftest import read, read_as, read_twice, shown
+from .conftest import Rejects, read, read_as, read_twice, shown
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -197,3 +208,92 @@ def test_files_with_their_options(tmp_path: Path) -> None:
     assert sources.options == {"source": "mine", "columns": {"smiles": "structure", "id": "nr"}}
     assert read_twice(file_sources(paths[:1], columns={"id": "nr"})) == [("CCO", "1", "a")]
     assert read_twice(file_sources(paths[1:], source="mine"))[0][2] == "mine"
+
+
+@pytest.mark.skipif(find_spec("pyopenms") is None, reason="pyopenms is not installed")
+def test_hmdb() -> None:
+    rejects: Rejects = []
+    records = list(read_hmdb(lambda w, r: rejects.append((w, r))))
+    assert rejects == []
+    assert len(records) > 100_000
+    first = records[0]
+    assert first[1:5] == (
+        "CN1C=NC(C[C@H](N)C(O)=O)=C1", "HMDB0000001", "1-Methylhistidine", "hmdb",
+    )  # fmt: skip
+    assert first.where.endswith("HMDB2StructMapping.tsv: line 1")
+    assert len({r.identifier for r in records}) == len(records)
+    assert 'ADP-ribose 1"-2" cyclic phosphate' in {r.name for r in records}
+    assert "pyopenms" not in sys.modules
+
+
+def test_hmdb_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mzseek.database.sources.importlib.util.find_spec", lambda _: None)
+    with pytest.raises(MzseekError, match=r"is not installed: pip install 'mzseek\[hmdb\]'"):
+        read_hmdb(print)
+
+
+def test_hmdb_is_the_table_of_the_package(monkeypatch, tmp_path: Path) -> None:
+    table = tmp_path / "HMDB2StructMapping.tsv"
+    table.write_text("HMDB:HMDB0000001\t1-Methylhistidine\tCn1cnc(CC(N)C(=O)O)c1\tInChI=x\n")
+    monkeypatch.setattr("mzseek.database.sources.hmdb_table", lambda: table)
+    sources = hmdb_sources()
+    assert sources.files == (table,)
+    assert read_twice(sources) == [("Cn1cnc(CC(N)C(=O)O)c1", "HMDB0000001", "hmdb")]
+
+
+def test_the_installed_package_has_the_table() -> None:
+    if find_spec("pyopenms") is None:  # found, not loaded
+        pytest.skip("pyopenms is not installed")
+    assert hmdb_sources().files == (hmdb_table(),)
+
+
+def test_hmdb_without_the_package_says_so(monkeypatch) -> None:
+    monkeypatch.setattr("mzseek.database.sources.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MzseekError, match="pip install 'mzseek"):
+        hmdb_sources()
+
+
+def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:
+    smiles = b"1\tCC(=O)O\n2\tCCO\nx\tC\n4\t\n7\tCCN\n"
+    (tmp_path / "CID-SMILES.gz").write_bytes(gzip.compress(smiles))
+    rejects: Rejects = []
+
+    def records() -> list[MoleculeRecord]:
+        rejects.clear()
+        return list(read_pubchem(tmp_path, lambda w, r: rejects.append((Path(w).name, r))))
+
+    assert shown(records()) == [("CC(=O)O", "CID1", ""), ("CCO", "CID2", ""), ("CCN", "CID7", "")]
+    assert rejects == [
+        ("CID-SMILES.gz: line 3", "has no CID and tab: 'x\\tC'"),
+        ("CID-SMILES.gz: line 4", "has no molecule"),
+    ]
+    titles = "2\tethanol\n3\tmethane\n7\tethyl amine, naïve\n8\tx\n".encode("latin-1")
+    (tmp_path / "CID-Title.gz").write_bytes(gzip.compress(titles))
+    assert [r.name for r in records()] == ["", "ethanol", "ethyl amine, naïve"]
+    assert {r.source for r in records()} == {"pubchem"}
+    (tmp_path / "CID-SMILES").write_text("1" * 5000 + "\tC\n7\tCCN\n")
+    (tmp_path / "CID-SMILES.gz").rename(tmp_path / "kept")
+    assert [r.identifier for r in records()] == ["CID7"]
+    assert rejects == [("CID-SMILES: line 1", f"has no CID and tab: {'1' * 40!r}")]
+    (tmp_path / "kept").rename(tmp_path / "CID-SMILES.gz")
+    (tmp_path / "CID-Title.gz").write_bytes(b"2\tethanol\n1\tacetic acid\n9\tx\n")
+    with pytest.raises(InputError, match=r"CID-Title\.gz: line 2: CID 1 comes behind 2"):
+        records()
+
+
+def test_pubchem_that_is_not_there(tmp_path: Path) -> None:
+    message = r"has no CID-SMILES\.gz, expected that file of PubChem's https.*/Compound/Extras/"
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError, match=message):
+            read_pubchem(folder, print)
+
+
+def test_pubchem_is_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no CID-SMILES\.gz"):
+        pubchem_sources(tmp_path)
+    (tmp_path / "CID-SMILES").write_text("702\tCCO\n")
+    assert pubchem_sources(tmp_path).files == (tmp_path / "CID-SMILES",)
+    (tmp_path / "CID-Title").write_text("702\tEthanol\n")
+    sources = pubchem_sources(tmp_path)
+    assert sources.files == (tmp_path / "CID-SMILES", tmp_path / "CID-Title")
+    assert read_twice(sources) == [("CCO", "CID702", "pubchem")]
