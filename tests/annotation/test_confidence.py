@@ -6,7 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.confidence import Confidence, MatchOdds, PolarityCalibration
+from mzseek.annotation.confidence import (
+    LISTED,
+    LONGEST,
+    NAMES,
+    Confidence,
+    InDatabase,
+    ListEvidence,
+    MatchOdds,
+    PolarityCalibration,
+    expected_share,
+    fit_logistic,
+)
 from mzseek.core.errors import BundleError
 from mzseek.decision import Calibration, Pooling
 
@@ -87,3 +98,118 @@ def test_damaged_data_are_refused(change: dict[str, Any], message: str) -> None:
 def test_an_ion_mode_that_is_missing_is_named() -> None:
     with pytest.raises(BundleError, match="lacks 'negative'"):
         Confidence.from_dict({"positive": of_mode().to_dict()})
+
+
+PLAIN = Calibration(1.0)
+
+
+def evidence(scores, background=(), **changes) -> ListEvidence:
+    number = len(scores)
+    facts = {
+        "scores": np.array(scores, float),
+        "explained": np.linspace(0.9, 0.1, number),
+        "channels": np.zeros((number, 2)),
+        "background": np.array(background, float),
+        "background_explained": np.full(len(background), 0.2),
+        "nearest": 0.4,
+        "peaks": 12.0,
+        "same_mass": 0,
+    }
+    return ListEvidence(**(facts | changes))
+
+
+def a_model(**changes) -> InDatabase:
+    facts = {
+        "mean": np.zeros(len(NAMES)),
+        "spread": np.ones(len(NAMES)),
+        "weights": np.zeros(len(NAMES)),
+        "intercept": 0.0,
+        "least_explained": 0.1,
+        "least_margin": 1.0,
+        "auc": {"whole lists": 0.6},
+        "error": 0.02,
+        "molecules": 10,
+    }
+    return InDatabase(**(facts | changes))
+
+
+def value(features, name: str) -> float:
+    return float(features[NAMES.index(name)])
+
+
+def test_a_lone_candidate_is_compared_with_the_background() -> None:
+    far = evidence([5.0], [0.0] * 31)
+    assert far.margin(PLAIN) == pytest.approx(5.0)
+    assert evidence([0.0], [0.0] * 31).margin(PLAIN) == pytest.approx(0.0)
+    assert evidence([5.0]).margin(PLAIN) == 0.0  # nothing to compare with
+    odds = value(far.features(PLAIN), "log-odds")
+    assert odds == pytest.approx(5.0 - np.log(31))
+    assert value(far.features(PLAIN), "explained ahead") == pytest.approx(0.7)
+
+
+def test_the_margin_is_over_the_average_other_molecule_and_shifts_change_nothing() -> None:
+    scores, background = [3.0, 1.0, 0.0], [0.5, 2.0]
+    expected = 3.0 - np.log(np.mean(np.exp([1.0, 0.0, 0.5, 2.0])))
+    assert evidence(scores, background).margin(PLAIN) == pytest.approx(expected)
+    moved = evidence(np.array(scores) + 7, np.array(background) + 7)
+    assert moved.features(PLAIN) == pytest.approx(evidence(scores, background).features(PLAIN))
+
+
+def test_a_background_molecule_that_fits_better_lowers_log_odds_and_margin() -> None:
+    plain = evidence([3.0, 1.0], [0.0] * 30)
+    beaten = evidence([3.0, 1.0], [6.0] + [0.0] * 29)
+    for name in ("log-odds", "margin"):
+        assert value(beaten.features(PLAIN), name) < value(plain.features(PLAIN), name) - 2
+
+
+def test_lists_longer_than_those_fitted_on_count_as_the_longest() -> None:
+    long = evidence(np.zeros(5 * LONGEST))
+    assert value(long.features(PLAIN), "log candidates") == pytest.approx(np.log(LONGEST))
+
+
+def test_the_share_moves_the_odds() -> None:
+    model, features = a_model(intercept=np.log(3.0)), np.zeros((1, len(NAMES)))
+    assert model.probability(features, 0.5).tolist() == pytest.approx([0.75])
+    assert model.probability(features, 0.9).tolist() == pytest.approx([27 / 28])
+    for share in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(BundleError, match="above 0 and below 1"):
+            model.probability(features, share)
+
+
+def test_larger_databases_are_expected_to_hold_more() -> None:
+    shares = [expected_share(size) for size in (1, 46_000, 220_000, 2_000_000, 120_000_000)]
+    assert shares == sorted(shares)
+    assert all(0 < share < 0.5 for share in shares)
+    assert expected_share(2_000_000, listed=True) == LISTED
+
+
+def test_it_comes_back_from_json() -> None:
+    model = a_model(weights=np.linspace(-1, 1, len(NAMES)), intercept=0.25)
+    again = InDatabase.from_dict(json.loads(json.dumps(model.to_dict())))
+    features = np.random.default_rng(0).normal(size=(5, len(NAMES)))
+    assert again.probability(features, 0.3).tolist() == model.probability(features, 0.3).tolist()
+    assert again.auc == model.auc
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"names": ["a"]}, "other features"),
+        ({"mean": [0.0]}, "other features"),
+        ({"spread": [0.0] * len(NAMES)}, "spread of 0"),
+        ({"intercept": "x"}, "intercept"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, says) -> None:
+    with pytest.raises(BundleError, match=says):
+        InDatabase.from_dict({**a_model().to_dict(), **change})
+
+
+def test_the_fit_finds_the_feature_that_separates() -> None:
+    rng = np.random.default_rng(1)
+    labels = np.arange(400) % 2 == 0
+    values = rng.normal(size=(400, 3))
+    values[:, 1] += 2 * labels
+    weights, _ = fit_logistic(values, labels, np.ones(400))
+    assert np.argmax(np.abs(weights)) == 1
+    assert weights[1] > 0

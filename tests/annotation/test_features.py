@@ -7,6 +7,7 @@ import pytest
 
 from mzseek.annotation.features import (
     Feature,
+    Tolerance,
     distinct_spectra,
     fault_of,
     feature_id,
@@ -14,6 +15,7 @@ from mzseek.annotation.features import (
     name_of,
     retention_seconds,
 )
+from mzseek.core.errors import AnnotationError
 from mzseek.spectra import Spectrum
 
 
@@ -134,3 +136,40 @@ def test_names_are_on_one_line(make_peaks, given):
 def test_control_characters_of_names_are_visible(make_peaks):
     spectrum = make_peaks(metadata={"feature_id": "../a\x1b[2J\u202e"})
     assert name_of(spectrum, 1)[0] == "../a�[2J�"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("10", Tolerance(10.0)),
+        (7.5, Tolerance(7.5)),
+        ("5 ppm", Tolerance(5.0)),
+        ("5PPM", Tolerance(5.0)),
+        ("0.01 Da", Tolerance(0.0, 0.01)),
+        ("5 mDa", Tolerance(0.0, 0.005)),
+    ],
+)
+def test_parsed(text, expected):
+    parsed = Tolerance.parse(text)
+    assert (parsed.ppm, parsed.least) == pytest.approx((expected.ppm, expected.least))
+
+
+@pytest.mark.parametrize("text", ["", "ten", "5 %", "-3", "1e9", "nan", "0", "inf", "5 ppm 3"])
+def test_refused(text):
+    with pytest.raises(AnnotationError, match="tolerance"):
+        Tolerance.parse(text)
+
+
+def test_the_larger_of_two_counts():
+    assert Tolerance(10.0, 0.002).of(100.0) == 0.002
+    assert Tolerance(10.0, 0.002).of(1000.0) == pytest.approx(0.01)
+
+
+def test_says_itself():
+    assert str(Tolerance(10.0, 0.002)) == "10 ppm or 0.002 Da"
+    assert str(Tolerance.parse(str(Tolerance(3.0)))) == "3 ppm"
+
+
+def test_what_a_user_gives_is_strict():
+    assert Tolerance.parse("10").strict
+    assert not Tolerance().strict

@@ -18,7 +18,6 @@ from mzseek.database import Database
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.queries import spectra_from
 from mzseek.export.job import annotate_files
-from mzseek.export.report import report_writers
 from mzseek.runs.run import Run
 from mzseek.spectra import write_mgf
 from mzseek.training.options import Options
@@ -165,7 +164,7 @@ def annotated(spectra: Path, model: Path, out: Path, *, resume: bool = False) ->
     """Annotate; returns what the disk said, or nothing."""
     config = AnnotateConfig(model=model, ppm=Tolerance(1000.0))
     try:
-        done = annotate_files([spectra], out, config, more=report_writers, resume=resume, jobs=1)
+        done = annotate_files([spectra], out, config, resume=resume, jobs=1)
     except WriteError as error:
         return str(error)
     assert done.counts["unaccounted"] == 0

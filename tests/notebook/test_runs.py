@@ -1,4 +1,5 @@
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from mzseek.core.errors import RunError
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.scored import Scoring
+from mzseek.notebook.runs import progress_line
 
 QUICK = {
     "epochs": 1, "batch_size": 16, "threads": 1,
@@ -75,3 +77,32 @@ def test_a_report_beside_a_control(trained, tmp_path: Path) -> None:
     assert made.page == tmp_path / "report" / "index.html"
     assert list(made.to_frame()["control"]) == [False, True, True]
     assert "emb-cos-blind" in made._repr_html_()
+
+
+def test_long_work_keeps_one_line_up_to_date_and_wipes_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    with progress_line(True) as progress:
+        progress("training", 1, 1_000)
+        progress("training", 2, 1_000)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [part.strip() for part in err.split("\r")] == [
+        "", "training: 1 of 1,000", "training: 2 of 1,000", "", "",
+    ]  # fmt: skip
+
+
+def test_short_work_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_line(True) as progress:
+        progress("reading", 1)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_nobody_has_to_watch(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_line(False) as progress:
+        progress("reading", 1)
+        time.sleep(0.6)
+        progress("reading", 2)
+    assert capsys.readouterr() == ("", "")

@@ -225,7 +225,7 @@ def test_a_run_that_finds_nothing_has_a_status_of_its_own(
     status, _, told = mzseek(*given)
     assert status == 3
     assert told.endswith(f"mzseek: {why}; --allow-empty accepts this\n")
-    assert (tmp_path / "out" / "set-aside.tsv").is_file() == has_out  # with the reasons
+    assert (tmp_path / "out" / "skipped.tsv").is_file() == has_out  # with the reasons
     status, _, told = mzseek(*given, "--allow-empty")
     assert (status, why in told) == (0, False)
     status, shown, told = mzseek(*given, "--json")

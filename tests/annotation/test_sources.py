@@ -6,8 +6,15 @@ import pytest
 from rdkit import Chem
 
 from mzseek.annotation.candidates import Molecule, distinct
-from mzseek.annotation.sources import file_source
-from mzseek.core.errors import AnnotationError, InputError
+from mzseek.annotation.sources import (
+    ListedSource,
+    StoreSource,
+    file_source,
+    open_described,
+    save_described,
+)
+from mzseek.core.errors import AnnotationError, DatabaseError, InputError
+from mzseek.database import build_database, file_sources
 
 ETHANOL = 46.041865
 
@@ -100,3 +107,57 @@ def test_molecules_of_one_key_are_one_in_an_order_of_their_own():
         assert first.smiles == "COC"
         assert (second.smiles, second.name) == ("CCO", "ethanol")
         assert set(second.sources) == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "smiles,name,id\nCCO,ethanol,7\nCOC,,\nOCC,spirit,8\n",
+        "feature,smiles\n1,CCO\n,COC\n1,CCC\nß,CCO\n",
+    ],
+)
+def test_a_file_comes_back_as_it_was_described(tmp_path, text):
+    path = tmp_path / "mine.csv"
+    path.write_text(text, encoding="utf-8")
+    source = file_source(path, [])
+    save_described(tmp_path, source)
+    again = open_described(tmp_path)
+    path.unlink()
+    assert (again.label, again.facts(), again.by_feature) == (
+        source.label, source.facts(), source.by_feature)  # fmt: skip
+    assert again.molecules == source.molecules
+    assert again.lists == source.lists
+    assert again.within(46.041865, 0.001) == source.within(46.041865, 0.001)
+
+
+def test_sources_and_identifiers_are_kept(tmp_path):
+    one = Molecule("CCO", "LFQSCWFLJHTTHZ", "C2H6O", 46.041865, "x", ("a", "b"), ("1",))
+    save_described(tmp_path, ListedSource("mine", [one], {"kind": "file"}))
+    assert open_described(tmp_path).molecules == [one]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    (folder / "mine.csv").write_text("id,name,smiles\n1,ethanol,CCO\n2,ether,COC\n3,propane,CCC\n")
+    build_database(file_sources([folder / "mine.csv"]), folder / "db")
+    return StoreSource.open(folder / "db")
+
+
+def test_by_mass_with_all_that_the_store_knows(source):
+    found = source.within(46.041865, 0.0005)
+    assert {each.name for each in found} == {"ethanol", "ether"}
+    one = next(each for each in found if each.name == "ethanol")
+    assert (one.key, one.formula, one.sources) == ("LFQSCWFLJHTTHZ", "C2H6O", ("mine",))
+    assert one.identifiers == ("mine:1",)
+
+
+def test_facts(source):
+    facts = source.facts()
+    assert (facts["kind"], facts["molecules"], source.label) == ("database", 3, "db")
+    assert all(len(digest) == 64 for digest in facts["sha256"].values())
+
+
+def test_no_store(tmp_path):
+    with pytest.raises(DatabaseError):
+        StoreSource.open(tmp_path)

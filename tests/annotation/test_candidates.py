@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.annotation.candidates import MoleculeIndex, build_index, index_path
+from mzseek.annotation.candidates import MoleculeIndex, build_index, index_path, read_formulas
 from mzseek.annotation.sources import StoreSource, index_store
-from mzseek.core.errors import DatabaseError
+from mzseek.core.errors import DatabaseError, InputError
 from mzseek.database import Database, build_database, file_sources
 from mzseek.evidence.queries import Molecules
 
@@ -125,3 +125,28 @@ def test_an_index_without_sums_of_blocks_is_read_whole(tmp_path: Path, resign) -
     index = MoleculeIndex.open(resign(folder), "a list", 5)
     with pytest.raises(DatabaseError, match=r"pieces\.codes\.npy: is damaged .*holds 77.*index"):
         index.fragments(np.array([0]))
+
+
+def written(tmp_path, text):
+    path = tmp_path / "formulas.csv"
+    path.write_text(text)
+    return path
+
+
+def test_read_in_any_order_of_elements(tmp_path):
+    path = written(tmp_path, "Feature ID,molecularFormula\n7,OC2H6\n8,C8H10N4O2\n9,\n")
+    assert read_formulas(path) == {"7": "C2H6O", "8": "C8H10N4O2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("feature,mass\n7,1\n", "expected a table with columns feature and formula"),
+        ("feature,formula\n7,Xx\n", "line 2: formula 'Xx'"),
+        ("feature,formula\n7,CH4\n7,C2H6\n", "line 3: feature '7' has two formulas"),
+        ("feature,formula\n7,\n", "names no formula"),
+    ],
+)
+def test_refused(tmp_path, text, reason):
+    with pytest.raises(InputError, match=reason):
+        read_formulas(written(tmp_path, text))
