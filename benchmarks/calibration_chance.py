@@ -15,7 +15,7 @@ import numpy as np
 
 from mzseek.annotation.confidence import MODES
 from mzseek.bundle import Bundle
-from mzseek.bundle.fit_confidence import merge_molecules, modes_of, only, usable_lists
+from mzseek.bundle.fit_confidence import merge_molecules, modes_of, usable_lists
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision.calibration import first_places
 from mzseek.runs.run import Run
@@ -34,7 +34,7 @@ def main() -> None:
     modes = modes_of(prepared, lists.queries)
     rng = np.random.default_rng(0)
     for mode, sign in MODES.items():
-        own = only(lists, np.flatnonzero(modes == sign))
+        own = lists.select(modes == sign)
         p = bundle.confidence.of(sign).calibration.posterior(own.scores, own.counts)
         sure, right = first_places(*merge_molecules(own, p, prepared))
         molecules, place = np.unique(own.molecule, return_inverse=True)

@@ -18,7 +18,6 @@ from mzseek.bundle.fit_confidence import (
     fit_in_database,
     make_cases,
     modes_of,
-    only,
     usable_lists,
 )
 from mzseek.bundle.molecules import BundledMolecules, molecule_table
@@ -27,19 +26,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration
 from mzseek.evidence.fitting import StructureGroups, structure_groups_from
 from mzseek.evidence.model import EvidenceModel
-from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
-
-
-def some_lists() -> ListScores:
-    return ListScores(
-        queries=np.array([0, 1, 2]),
-        molecule=np.array([5, 5, 6], np.int32),
-        counts=np.array([3, 3, 1]),
-        candidates=np.array([5, 7, 8, 5, 7, 8, 6], np.int32),
-        identity=np.array([1, 0, 0, 1, 0, 0, 1], np.uint8),
-        scores=np.array([2.0, 1.0, 0.0, 4.0, 0.0, 0.0, 1.0], np.float32),
-    )
 
 
 @pytest.fixture
@@ -84,12 +71,6 @@ def test_features_of_cases_are_finite_and_length_tells_nothing(cases: list[Case]
     assert table.margin[table.present].mean() > table.margin[~table.present].mean()
     assert ((table.explained >= 0) & (table.explained <= 1)).all()
     assert len(CaseTable.of([], Calibration(1.0)).present) == 0
-
-
-def test_only_some_lists() -> None:
-    kept = only(some_lists(), np.array([2, 0]))
-    assert kept.queries.tolist() == [2, 0]
-    assert kept.scores.tolist() == [1.0, 2.0, 1.0, 0.0]
 
 
 def test_modes_follow_adducts(small: Prepared) -> None:

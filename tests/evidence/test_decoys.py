@@ -1,6 +1,5 @@
 """Matched decoys."""
 
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,21 +173,6 @@ def test_each_member_of_a_list_is_as_likely_the_truth(spread: float, most: int) 
     assert np.mean(place) == pytest.approx(0.5, abs=0.02)
 
 
-def test_drawing_one_after_the_other_would_tell() -> None:
-    """The usual draw without replacement, by the same weights and of the same length."""
-    rng = np.random.default_rng(8)
-    p = some_p(11, 1.2, 50)
-    size, _ = list_size(np.sort(p)[::-1], enough=1)
-    hits = []
-    for _ in range(4000):
-        truth = int(rng.choice(len(p), p=p))
-        key = np.log(p) + rng.gumbel(size=len(p))
-        key[truth] = np.inf
-        found = np.argsort(-key)[:size]
-        hits.append(found[p[found].argmax()] == truth)
-    assert np.mean(hits) > 1.2 / size
-
-
 def test_members_are_there_as_often_as_they_are_likely() -> None:
     rng = np.random.default_rng(9)
     p = some_p(12, 0.8, 40)
@@ -242,20 +226,14 @@ def small_lists() -> DecoyLists:
     return DecoyLists(rows, members, np.array([3, 3, 1]), labels)
 
 
-def test_some_lists_are_what_they_were() -> None:
+def test_some_lists_and_candidates_are_what_they_were() -> None:
     lists = small_lists()
     whole = taken_apart(lists)
-    for which in ([0, 1, 2], [1], [2, 0], []):
-        found = lists.only(np.array(which, np.int64))
+    for which in map(np.array, ([0, 1, 2], [1], [2, 0], np.empty(0, np.int64))):
+        found = lists.only(which)
         assert taken_apart(found) == [whole[n] for n in which]
-        assert found.rows.shape[0] == len({lists.members[n] for n in lists.candidates(
-            np.array(which, np.int64)).tolist()})  # fmt: skip
-
-
-def test_some_candidates_of_some_lists() -> None:
-    lists = small_lists()
+        assert found.rows.shape[0] == len(np.unique(lists.members[lists.candidates(which)]))
     found = lists.only(np.array([1, 0]), np.array([5, 3, 0, 2]))
-    whole = taken_apart(lists)
     assert taken_apart(found) == [[whole[1][2], whole[1][0]], [whole[0][0], whole[0][2]]]
 
 
@@ -348,6 +326,7 @@ def test_what_knows_the_prior_finds_no_truth_in_matched_lists(simulate) -> None:
     simulated = simulate(0, lists=2400, size=100)
     pool, roles = simulated.lists, some_roles(2400)
     matched = matched_lists(pool, roles, np.arange(2400))
+    assert np.corrcoef(matched.scores, simulated.prior)[0, 1] > 0.95
     before, _ = over_chance(pool, simulated.prior)
     assert before > 3
     lists, prior = matched.lists, simulated.prior[matched.candidates]
@@ -359,12 +338,6 @@ def test_what_knows_the_prior_finds_no_truth_in_matched_lists(simulate) -> None:
     others = lists.only(np.flatnonzero((roles.groups < 0)[matched.which]))
     found, error = over_chance(others, others.scores(matched.blind))
     assert found == pytest.approx(1, abs=4 * error + 0.1)
-
-
-def test_scores_recover_the_prior(simulate) -> None:
-    simulated = simulate(1, lists=3000)
-    matched = matched_lists(simulated.lists, some_roles(3000), np.arange(3000))
-    assert np.corrcoef(matched.scores, simulated.prior)[0, 1] > 0.95
 
 
 def test_a_scorer_that_was_held_back_is_made_up_for(simulate, monkeypatch) -> None:
@@ -538,6 +511,9 @@ def test_lists_have_the_truth_once_among_others_of_its_mass(folder: Path, store:
         places.append(np.argmax(marks) / (len(marks) - 1))
     assert 0.3 < np.mean(places) < 0.7
     assert any(prepared.smiles[molecule] in MISSING for molecule in found)
+    bands = set_bands(prepared, "matched", fold=None, jobs=1)
+    assert len(bands.high) == len(found)
+    assert (bands.high < 1).all()  # none is its own decoy
     sizes = prepared.candidates("matched").sizes
     assert (facts["lists"], facts["mean"]) == (len(sizes), pytest.approx(sizes.mean()))
     measured = prepared.manifest["counts"]["measured_molecules"]
@@ -578,13 +554,6 @@ def test_the_same_again_is_the_same_and_replaces_it(folder: Path, store: Databas
     assert other.settings == ["formula", "mass", "matched"]
     Prepared.open(folder, verify=True)
     assert len(contents(folder)) >= files
-
-
-def test_truths_are_drawn_as_the_store_draws_them(folder: Path, store: Database) -> None:
-    prepared, _ = add_matched(Prepared.open(folder), store, **HOW)
-    bands = set_bands(prepared, "matched", fold=None, jobs=1)
-    assert len(bands.high) == len(listed(prepared, "matched"))
-    assert (bands.high < 1).all()  # none is its own rival
 
 
 def test_runs_are_trained_and_measured_on_them(
@@ -665,18 +634,9 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
     assert contents(folder) == before
 
 
-def test_a_folder_without_folds_learns_from_all(folder: Path, store: Database) -> None:
-    folds = np.load(folder / "spectra.fold.npy")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    _write_folds(folder, manifest, np.full_like(folds, -1))
-    prepared, facts = add_matched(Prepared.open(folder), store, **HOW)
+def test_a_folder_without_folds_learns_from_all(folder: Path, store: Database, resign) -> None:
+    path = folder / "spectra.fold.npy"
+    np.save(path, np.full_like(np.load(path), -1))
+    prepared, facts = add_matched(Prepared.open(resign(folder)), store, **HOW)
     assert facts["lists"] == len(listed(prepared, "matched")) > 0
     assert facts["matched"]["blind"] == {}
-
-
-def _write_folds(folder: Path, manifest: dict, folds: np.ndarray) -> None:
-    from mzseek.io.manifest import measured
-
-    np.save(folder / "spectra.fold.npy", folds)
-    manifest["files"]["spectra.fold.npy"] = measured(folder / "spectra.fold.npy")
-    (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -29,7 +29,7 @@ from mzseek.annotation.sources import molecules_of_table
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import BundleError
-from mzseek.core.ragged import Ragged, ranges
+from mzseek.core.ragged import Ragged
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
@@ -250,20 +250,6 @@ def modes_of(prepared: Prepared, queries: npt.NDArray[np.integer]) -> npt.NDArra
     return np.array([signs[prepared.adduct(int(each))] for each in queries], np.int8)
 
 
-def only(lists: ListScores, kept: npt.NDArray[np.integer]) -> ListScores:
-    """Some of the lists."""
-    ends = np.concatenate([[0], np.cumsum(lists.counts)])
-    rows = ranges(ends[kept], ends[kept + 1])[1]
-    return ListScores(
-        queries=lists.queries[kept],
-        molecule=np.asarray(lists.molecule[kept]),
-        counts=lists.counts[kept],
-        candidates=lists.candidates[rows],
-        identity=lists.identity[rows],
-        scores=np.asarray(lists.scores)[rows],
-    )
-
-
 IDENTITY = "inchikey"  # probabilities are those of molecules, not of their fingerprints
 CALIBRATED_ON = "val"
 _GROUPS = 5
@@ -320,7 +306,7 @@ def fit_confidence(
         own = len(np.unique(lists.molecule[modes == sign])) >= min_molecules
         inside = modes == sign if own else np.ones(len(modes), np.bool_)
         found[mode] = _calibrate(
-            only(lists, np.flatnonzero(inside)), prepared, ions[mode], own,
+            lists.select(inside), prepared, ions[mode], own,
             fit_match_odds(library, sign),
         )  # fmt: skip
     cases = make_cases(
@@ -357,22 +343,13 @@ def usable_lists(
     ``identity`` says of each candidate only whether it is that.
     """
     how = Scoring(fold=fold, candidates=setting, identity=IDENTITY)
-    said = scored_lists(
-        run, prepared, how, min(int(f["step"]) for f in run.best.values()), progress
-    )
-    truth = (np.asarray(said.identity) & IDENTITY_BITS[IDENTITY]) > 0
-    holds = np.flatnonzero(Ragged(said.counts).any(truth)) if len(said.counts) else said.counts
-    if not len(holds):
+    step = min(int(best["step"]) for best in run.best.values())
+    lists = scored_lists(run, prepared, how, step, progress)
+    truth = (np.asarray(lists.identity) & IDENTITY_BITS[IDENTITY]) > 0
+    holds = Ragged(lists.counts).any(truth)
+    if not holds.any():
         raise BundleError(f"{prepared.folder}: no {fold} list holds its molecule")
-    marked = ListScores(
-        said.queries,
-        said.molecule,
-        said.counts,
-        said.candidates,
-        truth.astype(np.uint8),
-        said.scores,
-    )
-    return only(marked, holds)
+    return replace(lists, identity=truth.astype(np.uint8), parts=None).select(holds)
 
 
 def _calibrate(
@@ -386,7 +363,7 @@ def _calibrate(
     calibration = fit_calibration(lists.scores, lists.counts, truth, lists.molecule)
     pooling = fit_pooling(lists.scores, lists.counts, truth, molecule_groups(lists), calibration)
     pooled, spectra = pool_lists(lists, pooling)
-    several = only(pooled, np.flatnonzero(spectra > 1))
+    several = pooled.select(spectra > 1)
     enough = len(several.counts) >= _MIN_POOLED
     total = sum(ions.values())
     return PolarityCalibration(

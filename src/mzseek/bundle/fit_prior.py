@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from mzseek.annotation.confidence import MODES, Confidence, PolarityCalibration
 from mzseek.bundle.bundle import BundledPrior
-from mzseek.bundle.fit_confidence import CALIBRATED_ON, modes_of, only, usable_lists
+from mzseek.bundle.fit_confidence import CALIBRATED_ON, modes_of, usable_lists
 from mzseek.bundle.refit import MEASURED_ON, calibration_of, hit_rates, training_set_of
 from mzseek.core.ragged import Ragged
 from mzseek.datasets.prepared import Prepared
@@ -159,7 +159,7 @@ def _weights(
     for mode, sign in MODES.items():
         numbers = confidence.of(sign)
         inside = modes == sign if numbers.own else np.ones(len(modes), np.bool_)
-        own = only(lists, np.flatnonzero(inside))
+        own = lists.select(inside)
         said = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
         truth = np.asarray(own.identity) > 0
         found[mode] = fit_weight(_log_p(own, numbers), said, own.counts, truth, own.molecule)
@@ -179,7 +179,7 @@ def _measured(
     for mode, sign in MODES.items():
         inside = modes == sign
         if inside.any():
-            own = only(lists, np.flatnonzero(inside))
+            own = lists.select(inside)
             said = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
             numbers = confidence.of(sign)
             values = _log_p(own, numbers) + prior.weights[mode] * said

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from mzseek.annotation.confidence import MODES, Confidence, PolarityCalibration
 from mzseek.bundle.bundle import MAX_PEAKS, compact_ions, compact_peaks, compact_spectrum
-from mzseek.bundle.fit_confidence import merge_molecules, modes_of, only, usable_lists
+from mzseek.bundle.fit_confidence import merge_molecules, modes_of, usable_lists
 from mzseek.chem.molecules import DescribedMolecule, describe_structure
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import Ragged
@@ -170,9 +170,8 @@ def measured(run: Run, prepared: Prepared, confidence: Confidence, setting: str)
     modes = modes_of(prepared, lists.queries)
     found = {}
     for mode, sign in MODES.items():
-        own = np.flatnonzero(modes == sign)
-        if len(own):
-            found[mode] = _measure(only(lists, own), prepared, confidence.of(sign))
+        if (modes == sign).any():
+            found[mode] = _measure(lists.select(modes == sign), prepared, confidence.of(sign))
     return found
 
 
