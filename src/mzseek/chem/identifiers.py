@@ -74,7 +74,7 @@ def link(identifier: str) -> str | None:
 
 def links(identifiers: tuple[str, ...]) -> list[str]:
     """Return the addresses of identifiers; an identifier of no known resource stays as it is."""
-    return list(dict.fromkeys(link(each) or each for each in identifiers if each.strip()))
+    return list(dict.fromkeys(link(text) or text for text in identifiers if text.strip()))
 
 
 def canonical(identifier: str) -> str:

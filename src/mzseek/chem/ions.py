@@ -159,7 +159,7 @@ class _Needs:
     protons: int = 0
     cations: int = 0  # charges that are added, protons included
     binds: bool = False
-    given: int = 0  # hydrogens of each molecule
+    donated: int = 0  # hydrogens of each molecule
     exchanged: bool = False
     anion: bool = False
 
@@ -186,7 +186,7 @@ def obstacle(smiles: str, formula: str, adduct: str, *, stated: bool = True) -> 
     name = _charge_obstacle(needs, charge, stated)
     if name is None and (needs.protons or needs.binds):
         name = _base_obstacle(needs, smiles, formula)
-    if name is None and needs.given:
+    if name is None and needs.donated:
         name = _acid_obstacle(needs, smiles, formula)
     if name is None and needs.anion:
         polar = _HYDROGEN.search(formula) and _HETEROATOM.search(formula)
@@ -255,7 +255,7 @@ def _needs(text: str) -> _Needs:
     hydrogens = number_of["H"]
     acids = sum(number_of[part] for part in _ACIDS)
     cations = sum(max(number_of[part], 0) for part in _METALS_AND_AMMONIUM)
-    given = max(-hydrogens - max(acids, 0), 0)
+    donated = max(-hydrogens - max(acids, 0), 0)
     solvents = sum(max(number_of[part], 0) for part in _SOLVENTS) + max(acids, 0)
     return _Needs(
         molecules=adduct.molecules,
@@ -267,8 +267,8 @@ def _needs(text: str) -> _Needs:
         protons=max(hydrogens, 0),
         cations=max(hydrogens, 0) + cations,
         binds=cations > 0 or (adduct.charge > 0 and solvents > 0) or adduct.molecules > 1,
-        given=-(-given // adduct.molecules),
-        exchanged=given > 1 or (given > 0 and cations > 0),
+        donated=-(-donated // adduct.molecules),
+        exchanged=donated > 1 or (donated > 0 and cations > 0),
         anion=adduct.charge < 0 and (acids > 0 or any(number_of[part] > 0 for part in _ANIONS)),
     )
 
@@ -300,16 +300,17 @@ def _acid_obstacle(needs: _Needs, smiles: str, formula: str) -> str | None:
     if not _HYDROGEN.search(formula):
         return "acid"
     if needs.exchanged:
-        if len(_POLAR_HYDROGEN.findall(smiles)) >= needs.given:
+        if len(_POLAR_HYDROGEN.findall(smiles)) >= needs.donated:
             return None
-        found = _structure(smiles)
-        return None if found.polar_hydrogens + found.acidic_carbons >= needs.given else "exchange"
+        groups = _structure(smiles)
+        acidic = groups.polar_hydrogens + groups.acidic_carbons
+        return None if acidic >= needs.donated else "exchange"
     if _PI.search(smiles) and _HETEROATOM.search(formula):
         return None
     if _POLAR_HYDROGEN.search(smiles):
         return None
-    found = _structure(smiles)
-    return None if found.polar_hydrogens or found.other_acids else "acid"
+    groups = _structure(smiles)
+    return None if groups.polar_hydrogens or groups.other_acids else "acid"
 
 
 def _loses_water(smiles: str, formula: str, waters: int) -> bool:

@@ -71,8 +71,8 @@ def inchi_text(text: str) -> str:
     >>> inchi_text("1S/CH4/h1H4"), inchi_text('"InChI=1S/CH4/h1H4"'), inchi_text("C")
     ('InChI=1S/CH4/h1H4', 'InChI=1S/CH4/h1H4', '')
     """
-    found = _INCHI.fullmatch(text.strip().strip("\"'"))
-    return f"InChI={found[1].upper()}/{found[2].strip()}" if found else ""
+    match = _INCHI.fullmatch(text.strip().strip("\"'"))
+    return f"InChI={match[1].upper()}/{match[2].strip()}" if match else ""
 
 
 def parse_inchi(inchi: str) -> Mol:

@@ -237,18 +237,18 @@ def _name_isotopes(rows: list[Explanation], reach: npt.NDArray[np.float64]) -> N
         if carbons is None or parent.note or parent.error_ppm is None or not parent.charge:
             continue
         number = int(carbons[1] or 1)
-        most = parent.intensity * min(1.0, _AT_MOST * number * _PER_CARBON + _NOISE)
+        max_intensity = parent.intensity * min(1.0, _AT_MOST * number * _PER_CARBON + _NOISE)
         step = _HEAVIER / abs(parent.charge)
-        near = np.abs(mz - parent.mz - step) <= reach
-        for place in np.flatnonzero(near).tolist():
-            row = rows[place]
+        is_near = np.abs(mz - parent.mz - step) <= reach
+        for index in np.flatnonzero(is_near).tolist():
+            row = rows[index]
             error = (row.mz - parent.mz - step) / row.mz * 1e6  # shares the parent's own error
             expected = parent.mz / (1 + parent.error_ppm * 1e-6) + step
             absolute = (row.mz - expected) / expected * 1e6
             others = np.inf if row.error_ppm is None else abs(row.error_ppm - parent.error_ppm)
-            if row.intensity > most or others + _NEARER < abs(error):
+            if row.intensity > max_intensity or others + _NEARER < abs(error):
                 continue
-            rows[place] = parent._replace(
+            rows[index] = parent._replace(
                 mz=row.mz,
                 intensity=row.intensity,
                 formula=_with_isotope(str(parent.formula), number),
@@ -277,13 +277,13 @@ def _adduct_that_fits(spectrum: Spectrum, graph: AtomGraph) -> str:
     mass = float(graph.units[:, 0].sum()) / PER_DALTON
     stated = spectrum.metadata.get("ionmode", "").lower()
     mode = stated if stated in ("positive", "negative") else None
-    found = fitting_adducts(spectrum.precursor_mz, mass, _FAR, spectrum.charge, mode)
-    if not found:
+    adducts = fitting_adducts(spectrum.precursor_mz, mass, _FAR, spectrum.charge, mode)
+    if not adducts:
         raise SpectrumError(
             f"{spectrum.identifier}: names no adduct, and none that is known makes its precursor "
             f"m/z {spectrum.precursor_mz:.4f} of this molecule; name one"
         )
-    return min(found, key=lambda a: abs(a.precursor_mz(mass) - spectrum.precursor_mz)).name
+    return min(adducts, key=lambda a: abs(a.precursor_mz(mass) - spectrum.precursor_mz)).name
 
 
 class _Matcher:

@@ -288,8 +288,8 @@ def _third(ring: Ints, starts: Ints, labels: Ints, one: int, two: int) -> int:
             low = middle + 1
         else:
             high = middle
-    found = low < len(starts) - 1 and labels[ring[starts[low]]] == label
-    return low if found else -1
+    is_found = low < len(starts) - 1 and labels[ring[starts[low]]] == label
+    return low if is_found else -1
 
 
 @compiled
@@ -326,21 +326,21 @@ def _put(rows: Rows, at: int, sums: Ints, code: int, broken: tuple[int, int, int
 
 @compiled
 def _list_bridges(
-    bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, most: int, rows: Rows
+    bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, max_cleavages: int, rows: Rows
 ) -> int:
     """Fragments of up to two bonds outside rings, and whole parts."""
     below, reached, last, sums = tree
     at = 0
     for part in range(len(wholes)):
         at = _put(rows, at, wholes[part], WHOLE, (-1, -1, -1))
-    if most < 1:
+    if max_cleavages < 1:
         return at
     for place in range(len(bridges)):
         one = bridges[place]
         inside, whole = sums[below[one]], wholes[bond_part[one]]
         at = _put(rows, at, inside, ONE, (one, -1, -1))
         at = _put(rows, at, whole - inside, ONE, (one, -1, -1))
-        if most < 2:
+        if max_cleavages < 2:
             continue
         for two in bridges[place + 1 :]:
             if bond_part[two] != bond_part[one]:
@@ -358,8 +358,8 @@ def _list_bridges(
 
 @compiled
 def _list_rings(
-    labels: Ints, bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, most: int, rows: Rows,
-    at: int,
+    labels: Ints, bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, max_cleavages: int,
+    rows: Rows, at: int,
 ) -> int:  # fmt: skip
     """Fragments that two or three ring bonds cut out, alone or with a bond outside rings."""
     ring, starts = _groups(labels)
@@ -372,13 +372,13 @@ def _list_rings(
                 side = _odd_side(pair, tree)
                 at = _put(rows, at, side, TWO_RING, (pair[0], pair[1], -1))
                 at = _put(rows, at, whole - side, TWO_RING, (pair[0], pair[1], -1))
-                if most < 3:
+                if max_cleavages < 3:
                     continue
                 for bridge in bridges:
                     if bond_part[bridge] == bond_part[pair[0]]:
                         middle = _between(bridge, pair, side, whole, tree)
                         at = _put(rows, at, middle, ONE_AND_TWO_RING, (bridge, pair[0], pair[1]))
-        if most < 3:
+        if max_cleavages < 3:
             continue
         for two in range(one + 1, len(starts) - 1):
             three = _third(ring, starts, labels, one, two)
@@ -395,7 +395,7 @@ def _list_rings(
 
 @compiled
 def listed(
-    units: Ints, bonds: npt.NDArray[np.int32], cleavages: int, most_rows: int
+    units: Ints, bonds: npt.NDArray[np.int32], cleavages: int, max_rows: int
 ) -> tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32], int]:
     """List all fragments of up to `cleavages` cleavages, one row for each way to break one out.
 
@@ -413,18 +413,18 @@ def listed(
     for b in range(len(bonds)):
         bond_part[b] = part[bonds[b, 0]]
     counts = counted(labels, bond_part, parts)
-    most = min(cleavages, 3)
-    while most > 0 and counts[: most + 1].sum() > most_rows:
-        most -= 1
-    size = counts[: most + 1].sum()
+    max_cleavages = min(cleavages, 3)
+    while max_cleavages > 0 and counts[: max_cleavages + 1].sum() > max_rows:
+        max_cleavages -= 1
+    size = counts[: max_cleavages + 1].sum()
     values, codes = np.empty((size, 2), np.int64), np.empty(size, np.int8)
     broken = np.empty((size, 3), np.int32)
     rows, tree = (values, codes, broken), (below, reached, last, sums)
     bridges = np.nonzero(labels == 0)[0]
-    at = _list_bridges(bridges, bond_part, wholes, tree, most, rows)
-    if most >= 2:
-        _list_rings(labels, bridges, bond_part, wholes, tree, most, rows, at)
-    return values, codes, broken, most
+    at = _list_bridges(bridges, bond_part, wholes, tree, max_cleavages, rows)
+    if max_cleavages >= 2:
+        _list_rings(labels, bridges, bond_part, wholes, tree, max_cleavages, rows, at)
+    return values, codes, broken, max_cleavages
 
 
 @compiled

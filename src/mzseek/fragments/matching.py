@@ -167,7 +167,7 @@ def peak_table(
         roots.append(root / root.sum())
         counts.append(len(order))
     distinct = {id(form): form for form in forms}
-    places = {key: place for place, key in enumerate(distinct)}
+    indices = {key: index for index, key in enumerate(distinct)}
     all_mz = np.concatenate(mz)
     return PeakTable(
         pointers(counts),
@@ -175,7 +175,7 @@ def peak_table(
         np.maximum(all_mz * ppm * 1e-6, least),
         np.concatenate(roots),
         tuple(distinct.values()),
-        np.array([places[id(form)] for form in forms], np.int64),
+        np.array([indices[id(form)] for form in forms], np.int64),
     )
 
 
@@ -250,8 +250,8 @@ def in_threads(work: Callable[[int], None], count: int, threads: int | None) -> 
     """Work on 0 … count − 1; the kernels let go of Python's lock."""
     threads = min(threads or cpu_count() or 1, max(count, 1))
     if threads == 1:
-        for each in range(count):
-            work(each)
+        for index in range(count):
+            work(index)
         return
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, range(count)):
@@ -353,8 +353,8 @@ def explained_pairs(
         np.concatenate([np.empty(0, dtype), *(column[index] for column in columns)])
         for index, dtype in enumerate((np.int64, np.int64, np.int64, np.float32))
     )
-    found = np.array([len(column[0]) for column in columns], np.int64)
-    return ExplainedPairs(row, peak, kind, error, found)
+    pair_counts = np.array([len(column[0]) for column in columns], np.int64)
+    return ExplainedPairs(row, peak, kind, error, pair_counts)
 
 
 @compiled
@@ -376,18 +376,18 @@ def _pairs(
     count = 0
     for index in range(len(candidates)):
         begin, end = starts[candidates[index]], starts[candidates[index] + 1]
-        own = (masses[begin:end], codes[begin:end], hydrogens[begin:end], electrons[begin:end])
-        best_fragment, best_form = assign(peaks, forms, own, weights)
+        arrays = (masses[begin:end], codes[begin:end], hydrogens[begin:end], electrons[begin:end])
+        best_fragment, best_form = assign(peaks, forms, arrays, weights)
         for peak in range(len(mz)):
             fragment, form = best_fragment[peak], best_form[peak]
             if fragment < 0:
                 continue
             charge = abs(charges[form])
-            radical = (own[3][fragment] + form_electrons[form]) & 1
+            radical = (arrays[3][fragment] + form_electrons[form]) & 1
             row[count], of_peak[count] = firsts[0] + index, firsts[1] + peak
-            kind[count] = (own[1][fragment] * 2 + radical) * SHIFTS
+            kind[count] = (arrays[1][fragment] * 2 + radical) * SHIFTS
             kind[count] += moved[form] + MAX_HYDROGENS_MOVED
-            error[count] = (mz[peak] * charge - shifts[form] - own[0][fragment]) / charge
+            error[count] = (mz[peak] * charge - shifts[form] - arrays[0][fragment]) / charge
             count += 1
     return row[:count].copy(), of_peak[:count].copy(), kind[:count].copy(), error[:count].copy()
 

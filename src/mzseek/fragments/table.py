@@ -118,17 +118,17 @@ def fragment_table(
     (6, 3, [3, 3])
     """
     pieces("C")  # compiled here and kept on disk, once, and not by each process
-    found: list[Fragments | str] = []
+    results: list[Fragments | str] = []
     work = partial(_batch, cleavages=cleavages)
-    for batch, results in in_batches(work, list(smiles), _BATCH, jobs):
-        for text, result in zip(batch, results, strict=True):
+    for batch, of_batch in in_batches(work, list(smiles), _BATCH, jobs):
+        for text, result in zip(batch, of_batch, strict=True):
             if isinstance(result, str):
                 if rejects is None:
                     raise MoleculeError(result)
                 reporter(rejects)(text, result)
-        found += results
-        progress("fragments", len(found), len(smiles))
-    return _stacked(found, cleavages)
+        results += of_batch
+        progress("fragments", len(results), len(smiles))
+    return _stacked(results, cleavages)
 
 
 def table_of(molecules: Sequence[Mol], cleavages: int = MAX_CLEAVAGES) -> FragmentTable:
@@ -155,28 +155,28 @@ def join_tables(tables: Sequence[FragmentTable]) -> FragmentTable:
     return FragmentTable(starts, **columns, requested=first.requested)
 
 
-def _stacked(found: Sequence[Fragments | str], cleavages: int) -> FragmentTable:
+def _stacked(results: Sequence[Fragments | str], cleavages: int) -> FragmentTable:
     """Fragments one after the other; a text says why a molecule has none."""
-    parsed = [fragments for fragments in found if isinstance(fragments, Fragments)]
-    complete = [_SKIPPED if isinstance(each, str) else each.cleavages for each in found]
+    parsed = [fragments for fragments in results if isinstance(fragments, Fragments)]
+    complete = [_SKIPPED if isinstance(each, str) else each.cleavages for each in results]
     columns: dict[str, Any] = {
         name: np.concatenate([np.empty(0, dtype), *(getattr(each, name) for each in parsed)])
         for name, dtype in _COLUMNS.items()
     }
-    starts = pointers([0 if isinstance(each, str) else len(each) for each in found])
+    starts = pointers([0 if isinstance(each, str) else len(each) for each in results])
     complete_to = np.array(complete, np.int8)
     return FragmentTable(starts, **columns, cleavages=complete_to, requested=cleavages)
 
 
 def _batch(smiles: Sequence[str], cleavages: int) -> list[Fragments | str]:
     """Fragments of each molecule, or why there are none."""
-    found: list[Fragments | str] = []
+    results: list[Fragments | str] = []
     for text in smiles:
         try:
-            found.append(pieces(text, cleavages))
+            results.append(pieces(text, cleavages))
         except MoleculeError as error:
-            found.append(str(error))
-    return found
+            results.append(str(error))
+    return results
 
 
 STARTS, CLEAVAGES = "pieces.starts.npy", "pieces.breaks.npy"

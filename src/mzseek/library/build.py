@@ -99,10 +99,10 @@ def add_spectra(
 
 
 def _paths(paths: StrPath | Sequence[StrPath]) -> list[Path]:
-    given = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    if not given:
+    files = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    if not files:
         raise LibraryError("no files of spectra, expected at least one")
-    return [Path(path) for path in given]
+    return [Path(path) for path in files]
 
 
 def _make(files: list[Path], out: Path, old: Library | None, progress: Progress) -> Library:

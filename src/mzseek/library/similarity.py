@@ -65,7 +65,7 @@ def peak_lists(spectra: Iterable[Spectrum]) -> tuple[PeakLists, PrecursorIons]:
         heights.append(cleaned[1])
         precursors.append(spectrum.precursor_mz)
         modes.append(polarity_of(spectrum))
-    lengths = np.array([len(each) for each in mz], np.int64)
+    lengths = np.array([len(values) for values in mz], np.int64)
     nothing = [np.zeros(0)]
     lists = PeakLists(
         pointers(lengths), np.concatenate(mz or nothing), np.concatenate(heights or nothing)
@@ -146,8 +146,8 @@ def _weight_peaks(
 
 @compiled
 def _are_apart(mz: Singles, apart: np.float32) -> bool:
-    for place in range(1, len(mz)):  # noqa: SIM110 (compiled, a generator would be slow)
-        if mz[place] - mz[place - 1] < apart:
+    for index in range(1, len(mz)):  # noqa: SIM110 (compiled, a generator would be slow)
+        if mz[index] - mz[index - 1] < apart:
             return False
     return True
 
@@ -158,13 +158,13 @@ def _centroided(mz: Singles, heights: Singles, apart: np.float32) -> tuple[Singl
     left = heights.copy()
     new_mz, new_heights = np.empty_like(mz), np.empty_like(mz)
     count = 0
-    for place in np.argsort(heights, kind="mergesort")[::-1]:
-        if left[place] <= 0:
+    for index in np.argsort(heights, kind="mergesort")[::-1]:
+        if left[index] <= 0:
             continue
-        begin, end = place, place + 1
-        while begin > 0 and mz[place] - mz[begin - 1] <= apart:
+        begin, end = index, index + 1
+        while begin > 0 and mz[index] - mz[begin - 1] <= apart:
             begin -= 1
-        while end < len(mz) and mz[end] - mz[place] <= apart:
+        while end < len(mz) and mz[end] - mz[index] <= apart:
             end += 1
         total = left[begin:end].sum()
         new_mz[count] = (left[begin:end] * mz[begin:end]).sum() / total
@@ -331,8 +331,8 @@ def search_range(
         count = _sweep(by_peak, queries.peaks, query, rules, bounds, touched, 0)
         count = _sweep(by_loss, queries.losses, query, rules, bounds, touched, count)
         last = best.scores.shape[1] - 1
-        for place in range(count):
-            record = touched[place]
+        for index in range(count):
+            record = touched[index]
             bound, bounds[record] = bounds[record], 0.0
             if bound * _ROOM < best.scores[query, last]:
                 continue
@@ -344,10 +344,10 @@ def search_range(
             if score > 0:
                 _insert(best, query, record, score, matches, rules.groups)
         if rules.kind == ANALOG:
-            for place in range(last + 1):
-                record = best.records[query, place]
+            for index in range(last + 1):
+                record = best.records[query, index]
                 if record >= 0:
-                    best.matches[query, place] = _shared(queries, query, library, record)
+                    best.matches[query, index] = _shared(queries, query, library, record)
 
 
 @compiled
@@ -356,8 +356,8 @@ def _sweep(
     bounds: npt.NDArray[np.float64], touched: npt.NDArray[np.int64], count: int,
 ) -> int:  # fmt: skip
     """Add to each spectrum's bound what the query's values could bring it."""
-    for place in range(lists.pointers[query], lists.pointers[query + 1]):
-        value, weight = lists.values[place], lists.weights[place]
+    for index in range(lists.pointers[query], lists.pointers[query + 1]):
+        value, weight = lists.values[index], lists.weights[index]
         # A little wider than the tolerance: the pairs decide, in their own arithmetic.
         reach = rules.tolerance + 1e-9 + (5e-7 * abs(value) if rules.kind == ENTROPY else 0.0)
         entry = np.searchsorted(entries.values, value - reach)
@@ -423,10 +423,10 @@ def _insert(
     """Put a spectrum in its place, one of its group out; of equal scores the earlier leads."""
     size = best.scores.shape[1]
     gap = size - 1  # the place that becomes free
-    for place in range(size):
-        other = best.records[query, place]
+    for index in range(size):
+        other = best.records[query, index]
         if other >= 0 and groups[other] == groups[record]:
-            gap = place
+            gap = index
             break
     from_arrays = best.records[query, gap]
     worse = best.scores[query, gap]

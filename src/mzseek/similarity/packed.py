@@ -51,10 +51,10 @@ def packed_tanimoto(rows: Words, others: Words) -> npt.NDArray[np.float32]:
     >>> packed_tanimoto(words, words).round(2).tolist()
     [[1.0, 0.33000001311302185], [0.33000001311302185, 1.0]]
     """
-    found = np.empty((len(rows), len(others)), np.float32)
+    similarities = np.empty((len(rows), len(others)), np.float32)
     fill = _fill_by_rows if is_plain() else _fill
-    fill(rows, others, _sizes(rows), _sizes(others), found)
-    return found
+    fill(rows, others, _sizes(rows), _sizes(others), similarities)
+    return similarities
 
 
 def _sizes(rows: Words) -> Ints:
@@ -62,18 +62,26 @@ def _sizes(rows: Words) -> Ints:
 
 
 def _fill_by_rows(
-    rows: Words, others: Words, row_bits: Ints, other_bits: Ints, found: npt.NDArray[np.float32]
+    rows: Words,
+    others: Words,
+    row_bits: Ints,
+    other_bits: Ints,
+    similarities: npt.NDArray[np.float32],
 ) -> None:
     """As `_fill`, by numpy: three loops of Python's own would take minutes."""
     for row, bits in enumerate(row_bits.tolist()):
         common = np.bitwise_count(rows[row] & others).sum(1, dtype=np.int64)
         either = bits + other_bits - common
-        found[row] = np.where(either > 0, common / np.maximum(either, 1), 1.0)
+        similarities[row] = np.where(either > 0, common / np.maximum(either, 1), 1.0)
 
 
 @compiled
 def _fill(
-    rows: Words, others: Words, row_bits: Ints, other_bits: Ints, found: npt.NDArray[np.float32]
+    rows: Words,
+    others: Words,
+    row_bits: Ints,
+    other_bits: Ints,
+    similarities: npt.NDArray[np.float32],
 ) -> None:
     for row in range(len(rows)):
         for other in range(len(others)):
@@ -81,7 +89,7 @@ def _fill(
             for word in range(rows.shape[1]):
                 common += bit_count(rows[row, word] & others[other, word])
             either = row_bits[row] + other_bits[other] - common
-            found[row, other] = common / either if either > 0 else 1.0
+            similarities[row, other] = common / either if either > 0 else 1.0
 
 
 @compiled
@@ -263,12 +271,12 @@ def _count_common(
         left, bit = row[word], word * 64
         while left:
             if left & np.uint64(1):
-                place = rank[bit]
+                position = rank[bit]
                 size += 1
-                if place < len(words) * 64:
-                    dense[place // 64] |= np.uint64(1) << np.uint64(place % 64)
+                if position < len(words) * 64:
+                    dense[position // 64] |= np.uint64(1) << np.uint64(position % 64)
                 else:
-                    for other in range(starts[place], starts[place + 1]):
+                    for other in range(starts[position], starts[position + 1]):
                         common[having[other]] += 1
             left >>= np.uint64(1)
             bit += 1

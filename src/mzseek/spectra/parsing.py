@@ -235,9 +235,9 @@ def parse_peak_lines(lines: Sequence[str], numbers: Sequence[int]) -> tuple[Floa
         else:
             return values[0::2], values[1::2]
     decimal_comma = "." not in text and any(
-        has_decimal_comma(word, MAX_MZ if place == 0 else np.inf)
+        has_decimal_comma(word, MAX_MZ if column == 0 else np.inf)
         for line in lines
-        for place, word in enumerate(line.replace(";", " ").split())
+        for column, word in enumerate(line.replace(";", " ").split())
     )
     pairs = [
         _parse_peak(number, line, decimal_comma)
@@ -369,8 +369,8 @@ def merge_duplicates(mz: FloatArray, intensities: FloatArray) -> tuple[FloatArra
         return mz, intensities
     # The most intense of each group; of equal ones that of the lowest m/z.
     order = np.lexsort((mz, -intensities, np.cumsum(begins)))
-    kept = order[np.flatnonzero(begins)]
-    return mz[kept], intensities[kept]
+    largest = order[np.flatnonzero(begins)]
+    return mz[largest], intensities[largest]
 
 
 def looks_like_profile(mz: FloatArray, intensities: FloatArray) -> bool:

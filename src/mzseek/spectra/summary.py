@@ -158,7 +158,7 @@ class Summary:
     read : int
         Spectra that were added.
     rejects : SkippedGroups
-        Records that were set aside, for `read_spectra`'s argument of that name.
+        Skipped records, for `read_spectra`'s argument of that name.
     levels, modes, adducts, energies, instruments, centroided, folds : Tally
         As given, in one spelling; ``modes`` also where only the adduct tells, and ``adducts`` also
         where what is given leaves open which (``[M+?]+``).
@@ -226,7 +226,7 @@ class Summary:
 
     @property
     def records(self) -> int:
-        """Records met: those read and those set aside."""
+        """Records met: those read and those skipped."""
         return self.read + self.rejects.total
 
     def peak_counts(self) -> tuple[float, int, int] | None:

@@ -194,16 +194,16 @@ def _read(
 
 
 def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
-    own = _parameters(spectrum, groups)
-    record.add("ms_level", own.get("ms level", _NO_VALUE).text)
+    parameters = _parameters(spectrum, groups)
+    record.add("ms_level", parameters.get("ms level", _NO_VALUE).text)
     for mode in ("positive", "negative"):
-        if f"{mode} scan" in own:
+        if f"{mode} scan" in parameters:
             record.add("ionmode", mode)
     native_id = spectrum.attributes.get("id", "")
     record.add("title", _short_id(native_id))
     record.add("native_id", native_id)
-    if "profile spectrum" in own or "centroid spectrum" in own:
-        record.add("centroided", "no" if "profile spectrum" in own else "yes")
+    if "profile spectrum" in parameters or "centroid spectrum" in parameters:
+        record.add("centroided", "no" if "profile spectrum" in parameters else "yes")
     for scan in spectrum.all("scanList", "scan")[:1]:
         start = _parameters(scan, groups).get("scan start time")
         if start is not None:
@@ -263,13 +263,12 @@ def _parameters(element: Element, groups: Groups) -> Parameters:
     """Values of the parameters directly inside an element, those of its groups included."""
     parameters: Parameters = {}
     for child in element.children:
-        given = child.attributes
+        attributes = child.attributes
         if child.name in {"cvParam", "userParam"}:
-            parameters[given.get("name", "")] = Value(
-                given.get("value", ""), given.get("unitName") or given.get("unitAccession", "")
-            )
+            unit = attributes.get("unitName") or attributes.get("unitAccession", "")
+            parameters[attributes.get("name", "")] = Value(attributes.get("value", ""), unit)
         elif child.name == f"{_GROUP}Ref":
-            reference = given.get("ref", "")
+            reference = attributes.get("ref", "")
             if reference not in groups:
                 raise SpectrumError(f"refers to the group {shorten(reference)!r}, which is absent")
             parameters |= groups[reference]
@@ -287,19 +286,19 @@ def _decode(array: Element, groups: Groups) -> npt.NDArray[np.generic]:
 
 
 def _fill_mzxml(record: Record, scan: Element) -> None:
-    given = scan.attributes
-    record.add("ms_level", given.get("msLevel") or "2")
-    record.add("ionmode", given.get("polarity", ""))
-    record.add("title", f"scan={given.get('num', '')}")
-    if "retentionTime" in given:
+    attributes = scan.attributes
+    record.add("ms_level", attributes.get("msLevel") or "2")
+    record.add("ionmode", attributes.get("polarity", ""))
+    record.add("title", f"scan={attributes.get('num', '')}")
+    if "retentionTime" in attributes:
         # A duration (PT349.2S); a bare number, which the format does not have, is in no known unit.
-        time = parse_time(given["retentionTime"])
-        text = f"{time[0]:g} s" if time and time[1] == "s" else given["retentionTime"]
+        time = parse_time(attributes["retentionTime"])
+        text = f"{time[0]:g} s" if time and time[1] == "s" else attributes["retentionTime"]
         record.add("retention_time", text)
-    if "centroided" in given:
-        record.add("centroided", "yes" if given["centroided"] in {"1", "true"} else "no")
-    if "collisionEnergy" in given:
-        record.add("collision_energy", str(float(given["collisionEnergy"])))
+    if "centroided" in attributes:
+        record.add("centroided", "yes" if attributes["centroided"] in {"1", "true"} else "no")
+    if "collisionEnergy" in attributes:
+        record.add("collision_energy", str(float(attributes["collisionEnergy"])))
     for precursor in scan.all("precursorMz")[:1]:
         record.add("precursor_mz", precursor.text)
         record.add("charge", precursor.attributes.get("precursorCharge", ""))
@@ -311,15 +310,15 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
     peaks = scan.all("peaks")
     if len(peaks) != 1:
         raise SpectrumError(f"has {len(peaks)} elements <peaks>, expected one")
-    given = peaks[0].attributes
-    content = given.get("contentType") or given.get("pairOrder", "")
+    attributes = peaks[0].attributes
+    content = attributes.get("contentType") or attributes.get("pairOrder", "")
     if content not in _PAIRS:
         raise SpectrumError(f"its peaks are {shorten(content)!r}, expected m/z-int")
-    if not {"precision", "byteOrder"} <= given.keys():
+    if not {"precision", "byteOrder"} <= attributes.keys():
         raise SpectrumError("its peaks state no precision or byteOrder")
-    order = ">" if given["byteOrder"] in {"network", "big"} else "<"
-    kind = f"{order}f{4 if given['precision'] == '32' else 8}"
-    packing = given.get("compressionType") or "none"
+    order = ">" if attributes["byteOrder"] in {"network", "big"} else "<"
+    kind = f"{order}f{4 if attributes['precision'] == '32' else 8}"
+    packing = attributes.get("compressionType") or "none"
     compression = {"none": "no compression", "zlib": "zlib compression"}.get(packing, packing)
     values = decode_array(peaks[0].text, kind, compression, values_a_peak=2)
     record.mz, record.intensities = values[0::2], values[1::2]
