@@ -251,7 +251,7 @@ def test_data_are_prepared_once_for_each_fingerprint(site: Workspace) -> None:
     first = site.prepared("maccs")
     assert site.prepared("maccs") is first
     assert site.prepared("morgan2").folder != first.folder
-    assert site.facts() == {"spectra": "spectra.tsv"}
+    assert site.metadata() == {"spectra": "spectra.tsv"}
     again = Workspace.at(site.out, site.files.spectra)  # by its table
     assert again.prepared("maccs").manifest == first.manifest
 

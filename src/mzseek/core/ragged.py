@@ -133,12 +133,12 @@ def read_labels(labels: npt.ArrayLike, lists: Ragged, error: type[MzseekError]) 
     error
         The length does not fit, a value is neither 0 nor 1, or a list has no label.
     """
-    given = np.asarray(labels)
-    if given.shape != (lists.total,):
-        raise error(f"labels have shape {given.shape}, expected ({lists.total},)")
-    if len(given) and (given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all()):
+    array = np.asarray(labels)
+    if array.shape != (lists.total,):
+        raise error(f"labels have shape {array.shape}, expected ({lists.total},)")
+    if len(array) and (array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all()):
         raise error("labels hold other values than True and False")
-    flags: Flags = given.astype(bool)
+    flags: Flags = array.astype(bool)
     bare = np.flatnonzero(~lists.any(flags))
     if len(bare):
         raise error(f"list {bare[0]} has no labelled candidate{_and_more(bare)}")
@@ -182,7 +182,7 @@ def gather(
     new = pointers(indptr[rows + 1] - indptr[rows], np.int32)
     slices = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
     return new, tuple(
-        np.concatenate([array[each] for each in slices]) if slices else array[:0]
+        np.concatenate([array[part] for part in slices]) if slices else array[:0]
         for array in arrays
     )
 

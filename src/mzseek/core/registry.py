@@ -20,7 +20,7 @@ PUBLIC_SETS = ("massspecgym",)  # data sets that can be downloaded
 Ties = Literal["expected", "optimistic", "pessimistic"]  # what equal scores mean for a hit
 TIES: tuple[Ties, ...] = get_args(Ties)
 IDENTITIES = ("fingerprint", "inchikey")  # when a candidate is the truth
-TOGETHER = ("molecule",)  # what spectra that are scored together have in common
+POOLED_BY = ("molecule",)  # what spectra that are scored together have in common
 EQUAL_IN = ("mass", "formula")  # what a molecule shares with its candidates and negatives
 MINED = ("hardest", "random")  # which of the mined negatives are kept
 # Similarities of a predicted fingerprint that candidates can be ranked by.
@@ -132,7 +132,7 @@ class NoOptions:
 
 
 def options_from(
-    kind: type[T], given: Mapping[str, Any], whose: str, error: type[Exception] = ValueError
+    kind: type[T], table: Mapping[str, Any], whose: str, error: type[Exception] = ValueError
 ) -> T:
     """Make an options dataclass from plain data; what is missing has its default.
 
@@ -157,7 +157,7 @@ def options_from(
     hints = get_type_hints(kind)
     before = f"{whose}: " if whose else ""
     values: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in table.items():
         _check_option(hints, name, before, error)
         values[name] = _typed(value, hints[name], f"{before}{name}", error)
     options = kind(**values)
@@ -280,11 +280,11 @@ def component_from(
     if not isinstance(description, Mapping) or not set(description) <= {"name", "options"}:
         raise error(f"{what} is {_short(description)}, expected a name and options")
     name: Any = description.get("name")
-    given = description.get("options", {})
+    table = description.get("options", {})
     check_name(registry, name, what, error)
-    if not isinstance(given, Mapping):
-        raise error(f"{what} {name}: options are {_short(given)}, expected names and values")
-    options = options_from(registry[name].options, given, f"{what} {name}", error)
+    if not isinstance(table, Mapping):
+        raise error(f"{what} {name}: options are {_short(table)}, expected names and values")
+    options = options_from(registry[name].options, table, f"{what} {name}", error)
     return ComponentConfig(name, options)
 
 

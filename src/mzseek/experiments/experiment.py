@@ -276,9 +276,9 @@ _MAX_BYTES = 1_000_000
 @cache
 def names() -> tuple[str, ...]:
     """Return the experiments that come with mzseek, in the order of the paper."""
-    found = (path.name.removesuffix(".yaml") for path in _FOLDER.iterdir())
-    own = [name for name in found if f"{name}.yaml" != _SCALES and "." not in name]
-    return tuple(sorted(own, key=lambda name: (_bundled(name).order, name)))
+    stems = (path.name.removesuffix(".yaml") for path in _FOLDER.iterdir())
+    bundled = [name for name in stems if f"{name}.yaml" != _SCALES and "." not in name]
+    return tuple(sorted(bundled, key=lambda name: (_bundled(name).order, name)))
 
 
 def experiment_named(name: str) -> Experiment:

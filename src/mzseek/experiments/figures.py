@@ -73,8 +73,8 @@ def lines(results: Results) -> Figure:
     how = results.experiment.figure
     columns = [results.experiment.column(key) for key in how["columns"]]
     figure = blank((3.4 * len(columns) + 0.8, 3.2))
-    for place, column in enumerate(columns):
-        axes = figure.add_subplot(1, len(columns), place + 1)
+    for index, column in enumerate(columns):
+        axes = figure.add_subplot(1, len(columns), index + 1)
         scaled = 100 if column.unit == "%" else 1
         for number, (group, rows) in enumerate(_groups(results, how.get("by")).items()):
             colour = COLOURS[number % len(COLOURS)]
@@ -86,17 +86,17 @@ def lines(results: Results) -> Figure:
                 [scaled * (cell.sd or 0.0) for _, cell in known], marker="o",
                 color=colour, label=group, capsize=2, linewidth=1.3, markersize=4,
             )  # fmt: skip
-            printed = [(x, results.published(row.key, column.key)) for x, row in enumerate(rows)]
-            told = [(x, number[0]) for x, number in printed if number is not None]
+            numbers = [(x, results.published(row.key, column.key)) for x, row in enumerate(rows)]
+            printed = [(x, number[0]) for x, number in numbers if number is not None]
             axes.plot(
-                [x for x, _ in told], [y for _, y in told], "--", color=colour, linewidth=0.9,
+                [x for x, _ in printed], [y for _, y in printed], "--", color=colour, linewidth=0.9,
                 marker="o", markerfacecolor="none", markersize=4,
             )  # fmt: skip
         axes.set_xticks(range(len(ticks)), ticks)
         axes.set_xlabel(how["x"])
         axes.set_ylabel(column.label + (", %" if column.unit == "%" else ""))
         axes.set_title(column.group, fontsize=9, color=INK)
-        if place == 0:
+        if index == 0:
             if results.experiment.published:
                 axes.plot([], [], "--", color=MUTED, label="published, on MassSpecGym")
             axes.legend(frameon=False, fontsize=8)
@@ -112,12 +112,12 @@ def bands(results: Results) -> Figure:
         for axes, key, colour in zip(across, ("low", "high", "width"), COLOURS, strict=False):
             axes.stairs(results.series[row.key][key], edges, color=colour, fill=True, alpha=0.75)
             column = results.experiment.column(key)
-            median, told = _mean(results, row, column), results.published(row.key, key)
+            median, printed = _mean(results, row, column), results.published(row.key, key)
             text = f"{column.label}: median {median:.3f}"
             axes.axvline(median, color=INK, linewidth=1)
-            if told is not None:
-                text += f" (published {told[0]:.3f})"
-                axes.axvline(told[0], color=MUTED, linewidth=1, linestyle="--")
+            if printed is not None:
+                text += f" (published {printed[0]:.3f})"
+                axes.axvline(printed[0], color=MUTED, linewidth=1, linestyle="--")
             axes.set_title(text, fontsize=8.5, color=INK)
             axes.set(yticks=[], xlim=(0, 1))
             axes.spines["left"].set_visible(False)
@@ -171,22 +171,22 @@ def history(results: Results) -> Figure:
     for panel, (axes, row) in enumerate(
         zip(figure.subplots(1, len(rows), squeeze=False)[0], rows, strict=True)
     ):
-        for place, (key, colour) in enumerate(zip(keys, (BLUE, RED), strict=True)):
+        for index, (key, colour) in enumerate(zip(keys, (BLUE, RED), strict=True)):
             column = results.experiment.column(key)
-            own = axes if place == 0 else axes.twinx()
+            axis = axes if index == 0 else axes.twinx()
             for curves in results.series[row.key]:
                 values = [in_units(value, column) for value in curves[key]]
                 best = max(range(len(values)), key=lambda at: curves[key][at])
-                own.plot(curves["step"], values, color=colour, linewidth=1.3, alpha=0.8)
-                own.plot(curves["step"][best], values[best], "o", color=colour, markersize=4)
-            edge, other = ("left", "right") if place == 0 else ("right", "left")
-            own.spines[edge].set(visible=True, color=colour)
-            own.spines[other].set_visible(False)
-            own.tick_params(axis="y", colors=colour)
-            if column.unit == "%" and own.get_ylim()[1] > 100:
-                own.set_ylim(top=100.5)  # no axis of shares goes on beyond all
-            if panel == (0 if place == 0 else len(rows) - 1):
-                own.set_ylabel(f"{column.label}, %", color=colour)
+                axis.plot(curves["step"], values, color=colour, linewidth=1.3, alpha=0.8)
+                axis.plot(curves["step"][best], values[best], "o", color=colour, markersize=4)
+            edge, other = ("left", "right") if index == 0 else ("right", "left")
+            axis.spines[edge].set(visible=True, color=colour)
+            axis.spines[other].set_visible(False)
+            axis.tick_params(axis="y", colors=colour)
+            if column.unit == "%" and axis.get_ylim()[1] > 100:
+                axis.set_ylim(top=100.5)  # no axis of shares goes on beyond all
+            if panel == (0 if index == 0 else len(rows) - 1):
+                axis.set_ylabel(f"{column.label}, %", color=colour)
         axes.set_title(row.label, fontsize=10, color=INK)
         axes.set_xlabel("steps")
     return figure
@@ -219,9 +219,9 @@ def regret(results: Results) -> Figure:
                 linewidth=1.3, label=row.settings["loss"],
             )  # fmt: skip
             axes.plot(mean["width"], 100 * mean[bound], "--", color=colour, linewidth=1)
-    for place, judge in enumerate(judges):
-        grid[0, place].set_title(UTILITIES[judge].label, fontsize=10, color=INK)
-        grid[1, place].set_xlabel("width of the band, σ max − σ min")
+    for index, judge in enumerate(judges):
+        grid[0, index].set_title(UTILITIES[judge].label, fontsize=10, color=INK)
+        grid[1, index].set_xlabel("width of the band, σ max − σ min")
     for across, (_, _, label) in zip(grid, _LOST, strict=True):
         across[0].set_ylabel(label)
     grid[0, 0].plot([], [], "--", color=MUTED, label="at most")
@@ -245,10 +245,10 @@ def _mean(results: Results, row: Row, column: Column) -> float:
 
 
 def _groups(results: Results, by: str | None) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in results.experiment.rows:
-        found.setdefault(str(row.settings[by]) if by else "measured here", []).append(row)
-    return found
+        groups.setdefault(str(row.settings[by]) if by else "measured here", []).append(row)
+    return groups
 
 
 def _tick(row: Row) -> str:

@@ -92,14 +92,14 @@ class BandsKind(Kind):
         cells: Cells = {}
         drawn: dict[str, Any] = {"edges": np.linspace(0, 1, _BINS + 1).tolist()}
         for row in experiment.rows:
-            found = set_bands(
+            bands = set_bands(
                 site.prepared(_fingerprint(row)), lists,
                 fold=None if experiment.fold == "all" else experiment.fold,
                 similarity=_similarity(row), max_lists=scale.most_lists, progress=site.progress,
             )  # fmt: skip
-            low, high = found.low[found.usable], found.high[found.usable]
+            low, high = bands.low[bands.usable], bands.high[bands.usable]
             shares = {APART: float(np.mean(low == 0)), TWINS: float(np.mean(high == 1))}
-            numbers = found.medians() | shares
+            numbers = bands.medians() | shares
             cells[row.key] = {c.key: Cell((numbers[c.metric],)) for c in experiment.columns}
             # Lists in each bin: a figure needs no more.
             drawn[row.key] = {
@@ -163,7 +163,8 @@ class HistoryKind(Kind):
             column, best = experiment.column(key), best_trials(plan, experiment.select, site)
             cells[row][key] = Cell(tuple(_value(trial, column, plan) for trial in best))
             drawn[row] = drawn[row] or [
-                {"step": [each["step"] for each in trial.run.history()]} for trial in best
+                {"step": [validation["step"] for validation in trial.run.history()]}
+                for trial in best
             ]
             if not column.metric.startswith(WHEN):
                 for curves, trial in zip(drawn[row], best, strict=True):
@@ -241,10 +242,10 @@ class RegretKind(Kind):
             judge = row.settings[JUDGED_BY]
             regrets = [_regrets(trial, plan, site)[judge] for trial in best]
             cells[row.key] = {
-                column.key: _cell([each["means"][column.metric] for each in regrets])
+                column.key: _cell([of_seed["means"][column.metric] for of_seed in regrets])
                 for column in experiment.columns
             }
-            drawn[row.key] = [each["by_width"] for each in regrets]
+            drawn[row.key] = [of_seed["by_width"] for of_seed in regrets]
         return cells, drawn
 
 
@@ -255,12 +256,12 @@ def _cell(values: list[float | None], chosen: Mapping[str, Any] | None = None) -
 
 
 def _plan_regret(experiment: Experiment, row: Row, scale: Scale) -> CellPlan:
-    own = {name: value for name, value in row.settings.items() if name != JUDGED_BY}
+    settings = {name: value for name, value in row.settings.items() if name != JUDGED_BY}
     column = replace(experiment.columns[0], metric=_REGRET_METRIC)
-    found = plan_cell(experiment, replace(row, settings=own), column, scale)
-    if found is None:
+    plan = plan_cell(experiment, replace(row, settings=settings), column, scale)
+    if plan is None:
         raise ExperimentError(f"{experiment.name}: {row.key}: has no run")
-    return replace(found, keeps_models=True)  # their posteriors are looked at once all have ended
+    return replace(plan, keeps_models=True)  # their posteriors are looked at once all have ended
 
 
 def _regrets(trial: FinishedTrial, plan: CellPlan, site: Workspace) -> dict[str, Any]:
@@ -272,35 +273,35 @@ def _regrets(trial: FinishedTrial, plan: CellPlan, site: Workspace) -> dict[str,
         scoring = Scoring(plan.fold, plan.candidates)
         regrets = regrets_of(trial.run, scoring, progress=site.progress)
         values = {
-            name: {"means": means_of(each), "by_width": by_width(each)}
-            for name, each in regrets.items()
+            name: {"means": means_of(fold), "by_width": by_width(fold)}
+            for name, fold in regrets.items()
         }
         write_values_file(file, trial.run, values)
     return values
 
 
-def means_of(found: FoldRegrets) -> dict[str, float | None]:
+def means_of(regrets: FoldRegrets) -> dict[str, float | None]:
     """Means over lists, the number of those in which a theorem fails, and the growth with width.
 
     None for a growth where nothing, or the same everywhere, is lost.
     """
     means: dict[str, float | None] = {
-        name: float(getattr(found, name).mean()) for name in REGRET_METRICS[:6]
+        name: float(getattr(regrets, name).mean()) for name in REGRET_METRICS[:6]
     }
-    usable = np.isfinite(found.width)
-    width, lost = found.width[usable], found.similarity_lost[usable]
+    usable = np.isfinite(regrets.width)
+    width, lost = regrets.width[usable], regrets.similarity_lost[usable]
     grows = len(np.unique(width)) > 1 and len(np.unique(lost)) > 1
     growth = float(spearmanr(width, lost).statistic) if grows else None
-    return means | {"exceeded": float(found.exceeded.sum()), "growth": growth}
+    return means | {"exceeded": float(regrets.exceeded.sum()), "growth": growth}
 
 
-def by_width(found: FoldRegrets) -> dict[str, list[float]]:
+def by_width(regrets: FoldRegrets) -> dict[str, list[float]]:
     """Means of lists of about the same width: a tenth of all lists each, the narrowest first."""
-    order = np.argsort(found.width, kind="stable")
-    order = order[np.isfinite(found.width[order])]
+    order = np.argsort(regrets.width, kind="stable")
+    order = order[np.isfinite(regrets.width[order])]
     parts = [part for part in np.array_split(order, _PARTS) if len(part)]
     return {
-        name: [float(getattr(found, name)[part].mean()) for part in parts]
+        name: [float(getattr(regrets, name)[part].mean()) for part in parts]
         for name in ("width", *REGRET_METRICS[:4])
     }
 

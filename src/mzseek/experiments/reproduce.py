@@ -92,10 +92,10 @@ def reproduce(
     seconds = time.monotonic() - began
     written = []
     for name, results in found.items():
-        facts = {**results.facts, "seconds": round(seconds, 1), "trials": len(jobs)}
+        metadata = {**results.metadata, "seconds": round(seconds, 1), "trials": len(jobs)}
         tested = scale.tests_claims or not kind_named(results.experiment.kind).needs_data
-        said = verdicts(results, found, tested=tested)
-        written.append(_written(replace(results, facts=facts), said, out / name))
+        judged = verdicts(results, found, tested=tested)
+        written.append(_written(replace(results, metadata=metadata), judged, out / name))
     return written
 
 
@@ -105,36 +105,37 @@ def _measured(
     cut, here = experiment.at(scale)
     kind = kind_named(cut.kind)
     plans = kind.plan(cut, here).values()
-    own = {trial.name for plan in plans for trial in plan.trials}
+    trials = {trial.name for plan in plans for trial in plan.trials}
     cells, series = kind.measure(cut, here, site)
-    facts: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "version": __version__, "title": cut.title, "about": cut.about, "paper": cut.paper,
         "footnotes": list(cut.footnotes), "order": cut.order,
     }  # fmt: skip
     if site is not None and kind.needs_data:
-        facts |= site.facts()
+        metadata |= site.metadata()
     return Results(
         cut, scale.name, cells, experiment.reductions(scale),
-        {name: why for name, why in failed.items() if name in own}, facts, series,
+        {name: why for name, why in failed.items() if name in trials}, metadata, series,
     )  # fmt: skip
 
 
-def _written(results: Results, said: list[Verdict], folder: Path) -> Reproduced:
+def _written(results: Results, judged: list[Verdict], folder: Path) -> Reproduced:
     from mzseek.experiments.figures import draw
 
     with atomic_directory(folder) as partial:
-        (partial / "table.md").write_text(markdown(results, said), "utf-8")
+        (partial / "table.md").write_text(markdown(results, judged), "utf-8")
         (partial / "table.tex").write_text(latex(results), "utf-8")
         (partial / "table.csv").write_text(comma_separated(results), "utf-8")
         numbers = results.to_dict() | {
             "table": as_rows(results),
             "claims": [
-                {"says": one.claim.says, "here": one.state, "because": one.because} for one in said
+                {"says": verdict.claim.says, "here": verdict.state, "because": verdict.because}
+                for verdict in judged
             ],
         }
         (partial / RESULTS).write_text(json.dumps(numbers, indent=1) + "\n", "utf-8")
         draw(results, partial)
-    return Reproduced(results, said, folder)
+    return Reproduced(results, judged, folder)
 
 
 INDEX = "index.html"
@@ -159,21 +160,23 @@ def write_page(out: Path) -> Path:
 
 
 def _section(folder: Path) -> dict[str, Any]:
-    facts = read_object(folder / RESULTS, ExperimentError, "run the experiment again")
+    metadata = read_object(folder / RESULTS, ExperimentError, "run the experiment again")
     figure = folder / FIGURE
     return {
-        **{name: facts.get(name) for name in ("title", "about", "paper", "reduced", "footnotes")},
-        "key": f"{facts['scale']}-{facts['experiment']}",
-        "name": facts["experiment"],
-        "scale": facts["scale"],
-        "fold": facts["fold"],
-        "order": facts.get("order", 0),
-        "spectra": facts.get("spectra"),
-        "seconds": facts.get("seconds", 0.0),
-        "trials": facts.get("trials", 0),
-        "failed": facts["failed"],
-        "claims": facts["claims"],
-        "table": facts["table"],
+        **{
+            name: metadata.get(name) for name in ("title", "about", "paper", "reduced", "footnotes")
+        },
+        "key": f"{metadata['scale']}-{metadata['experiment']}",
+        "name": metadata["experiment"],
+        "scale": metadata["scale"],
+        "fold": metadata["fold"],
+        "order": metadata.get("order", 0),
+        "spectra": metadata.get("spectra"),
+        "seconds": metadata.get("seconds", 0.0),
+        "trials": metadata.get("trials", 0),
+        "failed": metadata["failed"],
+        "claims": metadata["claims"],
+        "table": metadata["table"],
         # Its own file of ours, made by matplotlib: text in it is escaped there.
         "figure": Markup(_inline(figure)) if figure.exists() else None,
     }

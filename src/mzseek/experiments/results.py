@@ -32,16 +32,16 @@ def read_values_file(file: Path, run: Run) -> dict[str, Any] | None:
     """Read the values of a run; None if there are none, or the run was made anew meanwhile."""
     if not file.exists():
         return None
-    kept = read_object(file, ExperimentError, "delete it, and it is measured again")
-    return dict(kept["values"]) if kept.get("run") == run.identity else None
+    content = read_object(file, ExperimentError, "delete it, and it is measured again")
+    return dict(content["values"]) if content.get("run") == run.identity else None
 
 
 def write_values_file(file: Path, run: Run, values: Mapping[str, Any]) -> None:
     """Write the values of a run."""
-    facts = {"run": run.identity, "values": values}
+    content = {"run": run.identity, "values": values}
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(file) as partial:
-        partial.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", "utf-8")
+        partial.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
 class Measured:
@@ -74,15 +74,15 @@ class Measured:
         how = Scoring(fold, candidates, similarity)
         if metric.startswith(DECODED):
             utility = metric.removeprefix(DECODED)
-            beliefs = posterior_report(self._run, how)
+            report = posterior_report(self._run, how)
             # One look at the posterior gives all utilities, and those of who has not seen it.
             values = {
-                f"{DECODED}{name}": beliefs.decoded.interval(name, name).mean
+                f"{DECODED}{name}": report.decoded.interval(name, name).mean
                 for name in dict.fromkeys((utility, "tanimoto", "cosine"))
             }
         else:
             scored = evaluate(self._run, how)
-            values = {name: float(found.mean()) for name, found in scored.values.items()}
+            values = {name: float(of_query.mean()) for name, of_query in scored.values.items()}
             values |= {f"{CHANCE}{name}": value for name, value in scored.chance.items()}
         tail = "|".join((candidates, fold, similarity or ""))
         self._values |= {f"{name}|{tail}": value for name, value in values.items()}
@@ -121,8 +121,8 @@ class Results:
     """A table that was measured.
 
     ``experiment`` is as the scale has it, ``cells`` are by row and column, ``reduced`` says what
-    the scale leaves out, ``failed`` which trials have failed and why, ``facts`` have data, versions
-    and time, and ``series`` is what is drawn beside the table: curves, distributions.
+    the scale leaves out, ``failed`` which trials have failed and why, ``metadata`` has data,
+    versions and time, and ``series`` is what is drawn beside the table: curves, distributions.
     """
 
     experiment: Experiment
@@ -130,13 +130,13 @@ class Results:
     cells: Mapping[str, Mapping[str, Cell]]
     reduced: list[str] = field(default_factory=list)
     failed: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     series: Mapping[str, Any] = field(default_factory=dict)
 
     def cell(self, row: str, column: str) -> Cell | None:
         """Return what was measured there, if anything."""
-        found = self.cells.get(row, {}).get(column)
-        return found if found is not None and (found.values or found.text) else None
+        cell = self.cells.get(row, {}).get(column)
+        return cell if cell is not None and (cell.values or cell.text) else None
 
     def published(self, row: str, column: str) -> Number | None:
         """Return the number that the paper prints there, if any."""
@@ -166,7 +166,7 @@ class Results:
             },
             "failed": dict(self.failed),
             "series": dict(self.series),
-            **self.facts,
+            **self.metadata,
         }
 
 
@@ -180,8 +180,8 @@ def shown_number(mean: float | None, sd: float | None, column: Column) -> str:
     if mean is None or math.isnan(mean):
         return "–"
     digits = 2 if column.unit == "%" else 1 if abs(mean) >= 10 else 3
-    spread = "" if sd is None else f" ± {sd:.{digits}f}"
-    return f"{mean:.{digits}f}{spread}"
+    deviation = "" if sd is None else f" ± {sd:.{digits}f}"
+    return f"{mean:.{digits}f}{deviation}"
 
 
 HOLDS, FAILS, UNTESTED = "holds here", "does not hold here", "not tested"
@@ -210,21 +210,21 @@ def verdicts(
     ``others`` are results of other experiments, which claims across tables need; unless ``tested``,
     the numbers mean nothing, and no claim is said to hold or not.
     """
-    found = []
+    judged = []
     for claim in results.experiment.claims:
         where = f"{results.experiment.name}: claim"
         check = choose(CLAIM_CHECKS, claim.kind, where, ExperimentError)
         try:
             holds, because = check(results, others or {}, **claim.details)
         except Untested as missing:
-            found.append(Verdict(claim, UNTESTED, str(missing)))
+            judged.append(Verdict(claim, UNTESTED, str(missing)))
         except TypeError as error:
             raise ExperimentError(f"{where} {claim.says!r}: {error}") from error
         else:
             state = (HOLDS if holds else FAILS) if tested else UNTESTED
             note = "" if tested else f"; at scale {results.scale} it says nothing"
-            found.append(Verdict(claim, state, because + note))
-    return found
+            judged.append(Verdict(claim, state, because + note))
+    return judged
 
 
 def _best(
@@ -384,10 +384,10 @@ def _measured_rows(
 def _some_rows(
     results: Results, columns: Sequence[str], rows: Sequence[Any] | None = None
 ) -> dict[str, tuple[float, ...]]:
-    found = _measured_rows(results, columns, rows)
-    if not found:
+    means = _measured_rows(results, columns, rows)
+    if not means:
         raise Untested(f"{' and '.join(columns)}: not measured")
-    return found
+    return means
 
 
 def _quantity(results: Results, others: Others, what: Any, row: Any) -> float:
@@ -407,8 +407,8 @@ def _correlation(x: Sequence[float], y: Sequence[float], sign: int) -> Outcome:
         raise Untested(f"{len(x)} points, expected at least 3")
     if len(set(x)) < 2 or len(set(y)) < 2:
         raise Untested("all are equal")
-    found = float(spearmanr(x, y).statistic)
-    return sign * found > 0, f"rank correlation {found:+.2f} over {len(x)}"
+    correlation = float(spearmanr(x, y).statistic)
+    return sign * correlation > 0, f"rank correlation {correlation:+.2f} over {len(x)}"
 
 
 def _mean(results: Results, row: str, column: str) -> float:
@@ -520,13 +520,13 @@ def tex(text: str) -> str:
 
 
 def _about(results: Results) -> list[str]:
-    experiment, facts = results.experiment, results.facts
+    experiment, metadata = results.experiment, results.metadata
     said = [visible(experiment.about)] if experiment.about else []
-    where = facts.get("spectra", "no data")
+    where = metadata.get("spectra", "no data")
     said.append(
         f"The paper's {experiment.paper}. Measured on {visible(str(where))}, {experiment.fold} "
         f"fold, scale {results.scale}; in brackets the paper's numbers on MassSpecGym."
-        if facts.get("spectra")
+        if metadata.get("spectra")
         else f"The paper's {experiment.paper}; in brackets as published."
     )
     if results.reduced:

@@ -105,7 +105,7 @@ class Workspace:
         """Return the folder of the runs on that fingerprint."""
         return self.out / "runs" / fingerprint
 
-    def facts(self) -> Mapping[str, Any]:
+    def metadata(self) -> Mapping[str, Any]:
         """Return which data these are."""
         return {"spectra": self.files.spectra.name if self.molecules is None else "bundled spectra"}
 
@@ -178,8 +178,8 @@ class Trial:
             for name, v in setup.parts
         ]
         words += [f"lr{self.lr:g}", f"seed{self.seed}"]
-        made = json.dumps([vars(setup), self.lr, self.seed], sort_keys=True, default=str)
-        digest = hashlib.sha256(made.encode()).hexdigest()[:8]
+        content = json.dumps([vars(setup), self.lr, self.seed], sort_keys=True, default=str)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:8]
         return re.sub(r"[^A-Za-z0-9.+-]+", "-", "-".join(filter(None, words))) + f"-{digest}"
 
     def options(self) -> "Options":
@@ -287,14 +287,14 @@ def _setup(
 
 def _defaults(loss: str, model: str) -> dict[str, Any]:
     """Return every option of a run's components, by its whole name, with its default."""
-    owners: dict[str, Any] = {"loss": loss_named(loss)}
-    owners["scorer"] = SCORERS[loss_named(loss).scorer]
+    components: dict[str, Any] = {"loss": loss_named(loss)}
+    components["scorer"] = SCORERS[loss_named(loss).scorer]
     if model in ENCODERS:
-        owners["encoder"] = ENCODERS[model]
+        components["encoder"] = ENCODERS[model]
     return {
         f"{part}.{name}": value
-        for part, owner in owners.items()
-        for name, value in vars(owner.options()).items()
+        for part, component in components.items()
+        for name, value in vars(component.options()).items()
     }
 
 

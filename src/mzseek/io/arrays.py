@@ -98,8 +98,8 @@ def check_range(
     outside = values[(values < low) | (values >= end)] if len(values) else values
     if len(outside):
         hint = f"; {remedy}" if remedy else ""
-        found = f"it holds {outside[0]}, expected {low} to {end - 1}"
-        raise error(f"{where}: is damaged ({found}){hint}")
+        reason = f"it holds {outside[0]}, expected {low} to {end - 1}"
+        raise error(f"{where}: is damaged ({reason}){hint}")
 
 
 class AppendableArray:

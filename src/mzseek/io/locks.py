@@ -50,14 +50,14 @@ def sole_writer(target: Path, doing: str) -> Iterator[None]:
         raise WriteError(target, f"its name is longer than {_MAX_NAME} bytes")
     path = lock_path(target)
     new_folders = [folder for folder in path.parents if not os.path.lexists(folder)]
-    owner = os.getpid()
+    process = os.getpid()
     descriptor = _acquire(path, target)
     _held.add(descriptor)
     try:
         with disk_errors(target):
             holder = {
                 "doing": doing,
-                "process": owner,
+                "process": process,
                 "machine": socket.gethostname(),
                 "since": time.strftime("%Y-%m-%d %H:%M:%S"),
             }
@@ -66,9 +66,9 @@ def sole_writer(target: Path, doing: str) -> Iterator[None]:
             os.write(descriptor, json.dumps(holder).encode())
         yield
     finally:
-        if os.getpid() == owner:  # not in a process forked off meanwhile, which has released it
+        if os.getpid() == process:  # not in a process forked off meanwhile, which has released it
             _held.discard(descriptor)
-            # Removed while it is held: whoever opened it meanwhile sees that it is gone. Windows
+            # Removed while it is held: who opened it meanwhile sees that it is gone. Windows
             # removes no open file.
             if os.name == "nt":
                 os.close(descriptor)

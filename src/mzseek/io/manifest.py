@@ -136,8 +136,8 @@ def _mismatch(value: Any, expected: Any, name: str) -> str | None:
                 return mismatch
         return None
     if isinstance(expected, list) and isinstance(value, list):
-        found = (_mismatch(item, expected[0], f"{name}[{n}]") for n, item in enumerate(value))
-        return next(filter(None, found), None)
+        mismatches = (_mismatch(item, expected[0], f"{name}[{n}]") for n, item in enumerate(value))
+        return next(filter(None, mismatches), None)
     kinds = get_args(expected) if get_origin(expected) in (Union, UnionType) else (expected,)
     if any(_is(value, kind) for kind in kinds):
         return None

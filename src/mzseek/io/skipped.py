@@ -41,7 +41,7 @@ _VARIES = re.compile(
 
 
 class Reason(str):
-    """A reason with a code, for whoever must tell it from others without reading its words."""
+    """A reason with a code, to tell it from others without reading its words."""
 
     __slots__ = ("code",)
     code: str

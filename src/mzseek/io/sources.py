@@ -125,7 +125,7 @@ class Stream:
         self._stream = stream
         self._name = name
         self._packed = packed
-        self._given = 0
+        self._unpacked = 0
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes, none at the end."""
@@ -133,12 +133,12 @@ class Stream:
             data = self._stream.read(size)
         except (*_DAMAGE, OSError) as error:
             raise InputError(self._name, f"damaged or cut short ({_short(error)})") from error
-        self._given += len(data)
-        if self._packed is None or self._given <= RATIO_FROM:
+        self._unpacked += len(data)
+        if self._packed is None or self._unpacked <= RATIO_FROM:
             return data
-        if self._given > MAX_RATIO * self._packed.tell():
+        if self._unpacked > MAX_RATIO * self._packed.tell():
             reason = f"unfolds to more than {MAX_RATIO} times its size: given up"
-            raise InputError(self._name, f"{reason} after {self._given:,} bytes")
+            raise InputError(self._name, f"{reason} after {self._unpacked:,} bytes")
         return data
 
     def __enter__(self) -> "Stream":
@@ -290,8 +290,8 @@ def _whole_lines(data: bytes) -> list[str]:
     lines = _split(_decode(data))
     if len(data) <= MAX_LINE:
         return lines
-    most = MAX_LINE + len("\n")
-    return [line if len(line) <= most else LongLine(line[:_SHOWN] + "\n") for line in lines]
+    limit = MAX_LINE + len("\n")
+    return [line if len(line) <= limit else LongLine(line[:_SHOWN] + "\n") for line in lines]
 
 
 def _utf8_blocks(stream: Readable) -> Iterator[bytes]:

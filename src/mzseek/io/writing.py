@@ -19,7 +19,7 @@ from mzseek.core.errors import WriteError
 
 # Never raised by reading: it is the output that could not be written.
 _WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
-_RUST = re.compile(r"\(os error (\d+)\)")  # safetensors has errors of its own, with this in them
+_RUST = re.compile(r"\(os error (\d+)\)")  # safetensors has errors of its unique, with this in them
 
 
 @contextlib.contextmanager
@@ -71,7 +71,7 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     Raises
     ------
     WriteError
-        It cannot be made, or the disk is full.
+        It cannot be finished, or the disk is full.
     """
     target = target.resolve()
     prefix = f".{target.name}{_PARTIAL}{os.getpid()}-"
@@ -97,12 +97,12 @@ def atomic_file(target: Path) -> Iterator[Path]:
     Raises
     ------
     WriteError
-        It cannot be made, or the disk is full.
+        It cannot be finished, or the disk is full.
     """
     target = target.resolve()
     # The suffix stays, since writers choose compression by it.
-    own = f"{os.getpid()}-{secrets.token_hex(4)}-{''.join(target.suffixes[-2:])}"
-    partial = target.with_name(f".{target.name}{_PARTIAL}{own}")
+    unique = f"{os.getpid()}-{secrets.token_hex(4)}-{''.join(target.suffixes[-2:])}"
+    partial = target.with_name(f".{target.name}{_PARTIAL}{unique}")
     if target.is_dir():
         raise WriteError(target, "is a folder, expected a file to write")
     try:
@@ -118,7 +118,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def publish(made: Path, target: Path) -> None:
+def publish(finished: Path, target: Path) -> None:
     """Move a finished file or folder, on the same disk, to its name, replacing what is there.
 
     A file is replaced by one rename. A folder is exchanged with the old one in one step where the
@@ -127,14 +127,14 @@ def publish(made: Path, target: Path) -> None:
     one puts it back. An `OSError` leaves what was there.
     """
     if not target.is_dir():
-        made.replace(target)
+        finished.replace(target)
         return
-    old = made
-    if not _exchange(made, target):
+    old = finished
+    if not _exchange(finished, target):
         old = _hidden_sibling(target, _OLD)
         target.rename(old)
         try:
-            made.rename(target)
+            finished.rename(target)
         except BaseException:
             old.rename(target)
             raise
@@ -154,8 +154,8 @@ def remove_leftovers(target: Path) -> None:
         if leftover.name.endswith(_OLD) and not target.exists():
             leftover.rename(target)
             continue
-        owner = leftover.name.partition(_PARTIAL)[2].partition("-")[0]
-        if owner.isdigit() and _is_running(int(owner)):
+        process = leftover.name.partition(_PARTIAL)[2].partition("-")[0]
+        if process.isdigit() and _is_running(int(process)):
             continue
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -164,16 +164,16 @@ def remove_leftovers(target: Path) -> None:
 
 
 def _hidden_sibling(target: Path, end: str = "") -> Path:
-    own = f"{os.getpid()}-{secrets.token_hex(4)}{end}"
-    return target.with_name(f".{target.name}{_PARTIAL}{own}")
+    unique = f"{os.getpid()}-{secrets.token_hex(4)}{end}"
+    return target.with_name(f".{target.name}{_PARTIAL}{unique}")
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, other: Path) -> bool:
     """Exchange the names of two folders in one step; False where the system cannot."""
     if sys.platform == "win32":
         return False
     library, flag = ctypes.CDLL(None), ctypes.c_uint(2)  # RENAME_EXCHANGE, RENAME_SWAP
-    names = os.fsencode(one), os.fsencode(other)
+    names = os.fsencode(first), os.fsencode(other)
     if hasattr(library, "renameat2"):  # Linux
         here = -100  # AT_FDCWD
         return bool(library.renameat2(here, names[0], here, names[1], flag) == 0)

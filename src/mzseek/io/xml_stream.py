@@ -53,7 +53,9 @@ class Element:
         """
         inside = [self]
         for name in path:
-            inside = [child for one in inside for child in one.children if child.name == name]
+            inside = [
+                child for element in inside for child in element.children if child.name == name
+            ]
         return inside
 
 
@@ -117,7 +119,7 @@ class _Collector:
         self.done: deque[Element] = deque()
         self._names = frozenset(names)
         self._depth = 0
-        self._requested: list[Element] = []  # those that are open; `_GIVEN` once yielded
+        self._requested: list[Element] = []  # those that are open; `_YIELDED` once yielded
         self._open: list[Element] = []  # these and what is open inside them
         self._elements = 0
 
@@ -127,16 +129,16 @@ class _Collector:
             raise BrokenXmlError(f"elements are nested deeper than {MAX_DEPTH}")
         element = Element(tag.rpartition(":")[2], attributes)
         if element.name in self._names:
-            if self._requested and self._requested[-1] is not _GIVEN:
+            if self._requested and self._requested[-1] is not _YIELDED:
                 self.done.append(self._requested[-1])
-                self._requested[-1] = _GIVEN
+                self._requested[-1] = _YIELDED
             self._requested.append(element)
             self._open.append(element)
             self._elements = 0
         elif self._open:
             self._open.append(element)
             outer = self._requested[-1]
-            if outer is _GIVEN or outer.fault is not None:
+            if outer is _YIELDED or outer.fault is not None:
                 return
             self._elements += 1
             if self._elements > MAX_ELEMENTS:
@@ -147,7 +149,7 @@ class _Collector:
     def text(self, text: str) -> None:
         if self._open:
             outer = self._requested[-1]
-            if outer is not _GIVEN and outer.fault is None and self._fits(outer, len(text)):
+            if outer is not _YIELDED and outer.fault is None and self._fits(outer, len(text)):
                 self._open[-1].texts.append(text)
 
     def _fits(self, outer: Element, more: int) -> bool:
@@ -163,8 +165,8 @@ class _Collector:
         self._open.pop()
         if tag.rpartition(":")[2] in self._names:
             element = self._requested.pop()
-            if element is not _GIVEN:
+            if element is not _YIELDED:
                 self.done.append(element)
 
 
-_GIVEN = Element("")
+_YIELDED = Element("")

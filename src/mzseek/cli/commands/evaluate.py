@@ -22,7 +22,7 @@ from mzseek.cli.options import (
 )
 from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import RunError
-from mzseek.core.registry import FOLDS, IDENTITIES, TIES, TOGETHER, check_name
+from mzseek.core.registry import FOLDS, IDENTITIES, POOLED_BY, TIES, check_name
 from mzseek.core.text import distinct_labels
 
 _GAIN, _UNIFORM, _CHANCE = "gain over it", "uniform", "random"
@@ -99,7 +99,7 @@ def evaluate(
     together: Annotated[
         str | None,
         typer.Option(
-            help=f"Also score all spectra of one {either(TOGETHER)} together, over molecules."
+            help=f"Also score all spectra of one {either(POOLED_BY)} together, over molecules."
         ),
     ] = None,
     bits_over: Annotated[
@@ -133,7 +133,7 @@ def evaluate(
         if other is not None and other.samefile(run):
             raise RunError(f"{name} {other}: is the run itself; name another to compare with")
     if together is not None:
-        check_name(TOGETHER, together, "together", RunError)
+        check_name(POOLED_BY, together, "together", RunError)
     from mzseek.evaluation.information_gain import information_gain
     from mzseek.evaluation.scored import Scoring
     from mzseek.io import atomic_file, sole_writer
