@@ -71,7 +71,7 @@ def atomic_directory(target: Path) -> Iterator[Path]:
     Raises
     ------
     WriteError
-        It cannot be finished, or the disk is full.
+        It cannot be made, or the disk is full.
     """
     target = target.resolve()
     prefix = f".{target.name}{_PARTIAL}{os.getpid()}-"
@@ -97,7 +97,7 @@ def atomic_file(target: Path) -> Iterator[Path]:
     Raises
     ------
     WriteError
-        It cannot be finished, or the disk is full.
+        It cannot be made, or the disk is full.
     """
     target = target.resolve()
     # The suffix stays, since writers choose compression by it.
