@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -83,7 +83,17 @@ def bands(
 
             partial.write_text(bands_svg(by_kind, similarity), encoding="utf-8")
     if as_json:
-        print_json(_facts(by_kind, similarity, candidates, fold, against))
+        print_json(
+            {
+                "similarity": similarity,
+                "candidates": candidates,
+                "fold": fold,
+                "against": against,
+                "lists": {kind: int(bands.usable.sum()) for kind, bands in by_kind.items()},
+                "medians": {kind: bands.medians() for kind, bands in by_kind.items()},
+                "twins": {kind: _with_twins(bands) for kind, bands in by_kind.items()},
+            }
+        )
         return
     _show(by_kind, similarity, candidates, fold, against)
     if figure:
@@ -93,19 +103,6 @@ def bands(
 def expanded(kinds: Sequence[str]) -> list[str]:
     """Kinds of fingerprint, the paper's six for `paper`."""
     return [kind for name in kinds for kind in (PAPER_FINGERPRINTS if name == "paper" else (name,))]
-
-
-def _facts(by_kind: "dict[str, Bands]", similarity: str, *how: str) -> dict[str, Any]:
-    candidates, fold, against = how
-    return {
-        "similarity": similarity,
-        "candidates": candidates,
-        "fold": fold,
-        "against": against,
-        "lists": {kind: int(of_kind.usable.sum()) for kind, of_kind in by_kind.items()},
-        "medians": {kind: of_kind.medians() for kind, of_kind in by_kind.items()},
-        "twins": {kind: _with_twins(of_kind) for kind, of_kind in by_kind.items()},
-    }
 
 
 def _with_twins(of_lists: "Bands") -> float:

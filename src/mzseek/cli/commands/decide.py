@@ -13,7 +13,7 @@ from mzseek.core.registry import check_name
 from mzseek.decision.utilities import WITHIN
 
 if TYPE_CHECKING:
-    from mzseek.decision import Bounds, Decision, Distribution
+    from mzseek.decision import Bounds, Decision
 
 _SHOWN_BITS = 40
 
@@ -56,101 +56,80 @@ def decide(
     names, candidates = scored.names, distribution(scored.rows, scored.probabilities)
     where: Any = within  # one of the two
     decisions = {name: decide_under(name, candidates, where) for name in UTILITIES}
+    # Expected value by one utility (first key) of the decision for another (second key).
     values = {
-        judged: {made: expected(judged, decisions[made].bits, candidates) for made in decisions}
+        judged: {name: expected(judged, decisions[name].bits, candidates) for name in decisions}
         for judged in UTILITIES
     }
     bounds = {}
     if within == "candidates":  # they hold nowhere else
         bounds = {name: bounds_under(name, candidates) for name in BAND_SIMILARITIES}
     if as_json:
-        print_json({"columns": scored.read} | _facts(names, decisions, values, bounds, within))
+        facts: dict[str, Any] = {
+            "columns": scored.read,
+            "within": within,
+            "decisions": {
+                name: {
+                    "bits": decision.bits.nonzero()[0].tolist(),
+                    "index": decision.index,
+                    "name": None if decision.index is None else names[decision.index],
+                    "expected_utility": decision.expected_utility,
+                    "upper_bound": decision.upper_bound,
+                }
+                for name, decision in decisions.items()
+            },
+            "expected": values,
+            "regret": {
+                judged: {name: max(0.0, of[judged] - value) for name, value in of.items()}
+                for judged, of in values.items()
+            },
+        }
+        if bounds:
+            # One candidate has no band: null, which JSON has, for NaN, which it has not.
+            facts["bounds"] = {
+                name: {key: None if value != value else value for key, value in vars(bound).items()}
+                for name, bound in bounds.items()
+            }
+            facts["tanimoto_bounds"] = facts["bounds"]["tanimoto"]
+        print_json(facts)
         return
-    _show(names, candidates, decisions, values, bounds, within)
+    merged = "" if len(candidates) == len(names) else f", {len(candidates):,} distinct fingerprints"
+    say(
+        f"{counted(len(names), 'candidate', 'candidates')}{merged}; decisions are made "
+        f"{'among them' if within == 'candidates' else 'for any fingerprint'}"
+    )
+    shown = new_table(padding=(0, 1, 0, 0))
+    shown.add_column("best for", no_wrap=True)
+    shown.add_column("decision", overflow="fold")
+    for name, judged in UTILITIES.items():  # narrow, so that it fits into 80 columns
+        label = name if len(judged.label) > 8 else judged.label
+        shown.add_column(label, justify="right", no_wrap=True)
+    for name, decision in decisions.items():
+        cells = [_value(values[judged], name, judged) for judged in UTILITIES]
+        shown.add_row(UTILITIES[name].label, _named(decision, names), *cells)
+    show(shown)
+    say("[dim]Expected value by each metric, %, and how much it is below the best.[/dim]")
+    for name, decision in decisions.items():
+        if not decision.optimal:
+            say(
+                f"[dim]{UTILITIES[name].label} over all fingerprints is the best found; none is "
+                f"above {100 * decision.upper_bound:.1f}.[/dim]"
+            )
+    if bounds and len(candidates) > 1:
+        _show_bounds(bounds)
     if scored.unread:
         used, left = " and ".join(scored.read), " and ".join(scored.unread)
         say(f"[dim]Decided by the columns {used}, not by {left}.[/dim]")
 
 
-def _facts(
-    names: list[str],
-    decisions: "dict[str, Decision]",
-    values: dict[str, dict[str, float]],
-    bounds: "dict[str, Bounds]",
-    within: str,
-) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "within": within,
-        "decisions": {
-            made: {
-                "bits": decision.bits.nonzero()[0].tolist(),
-                "index": decision.index,
-                "name": None if decision.index is None else names[decision.index],
-                "expected_utility": decision.expected_utility,
-                "upper_bound": decision.upper_bound,
-            }
-            for made, decision in decisions.items()
-        },
-        "expected": values,
-        "regret": {
-            judged: {made: max(0.0, of[judged] - value) for made, value in of.items()}
-            for judged, of in values.items()
-        },
-    }
-    if bounds:
-        # One candidate has no band: null, which JSON has, for NaN, which it has not.
-        facts["bounds"] = {
-            name: {key: None if value != value else value for key, value in vars(each).items()}
-            for name, each in bounds.items()
-        }
-        facts["tanimoto_bounds"] = facts["bounds"]["tanimoto"]
-    return facts
-
-
-def _show(
-    names: list[str],
-    candidates: "Distribution",
-    decisions: "dict[str, Decision]",
-    values: dict[str, dict[str, float]],
-    bounds: "dict[str, Bounds]",
-    within: str,
-) -> None:
-    from mzseek.decision import UTILITIES
-
-    where = "among them" if within == "candidates" else "for any fingerprint"
-    said = counted(len(names), "candidate", "candidates")
-    merged = "" if len(candidates) == len(names) else f", {len(candidates):,} distinct fingerprints"
-    say(f"{said}{merged}; decisions are made {where}")
-    table = new_table(padding=(0, 1, 0, 0))
-    table.add_column("best for", no_wrap=True)
-    table.add_column("decision", overflow="fold")
-    for name, judged in UTILITIES.items():  # narrow, so that it fits into 80 columns
-        label = name if len(judged.label) > 8 else judged.label
-        table.add_column(label, justify="right", no_wrap=True)
-    for made, decision in decisions.items():
-        cells = [_cell(values[judged], made, judged) for judged in UTILITIES]
-        table.add_row(UTILITIES[made].label, _named(decision, names, candidates.width), *cells)
-    show(table)
-    say("[dim]Expected value by each metric, %, and how much it is below the best.[/dim]")
-    inexact = [made for made, decision in decisions.items() if not decision.optimal]
-    for made in inexact:
-        ceiling = 100 * decisions[made].upper_bound
-        say(
-            f"[dim]{UTILITIES[made].label} over all fingerprints is the best found; none is above "
-            f"{ceiling:.1f}.[/dim]"
-        )
-    if bounds and len(candidates) > 1:
-        _show_bounds(bounds)
-
-
-def _cell(of: dict[str, float], made: str, judged: str) -> str:
-    lost = of[judged] - of[made]
-    text = f"{100 * of[made]:.1f}"
+def _value(of: dict[str, float], name: str, judged: str) -> str:
+    lost = of[judged] - of[name]
+    text = f"{100 * of[name]:.1f}"
     return f"[bold]{text}[/bold]" if lost <= 1e-12 else f"{text} [dim]−{100 * lost:.1f}[/dim]"
 
 
-def _named(decision: "Decision", names: list[str], width: int) -> str:
-    if width <= _SHOWN_BITS:
+def _named(decision: "Decision", names: list[str]) -> str:
+    if len(decision.bits) <= _SHOWN_BITS:
         return "".join(map(str, decision.bits))
     if decision.index is not None:
         return plain(names[decision.index])
@@ -158,24 +137,24 @@ def _named(decision: "Decision", names: list[str], width: int) -> str:
 
 
 def _show_bounds(bounds: "dict[str, Bounds]") -> None:
-    """What the theorems say: from the band of a similarity and from three probabilities."""
+    """Print the bounds of the theorems, from the band of each similarity and the probabilities."""
     from mzseek.decision import UTILITIES
 
     table = new_table(padding=(0, 1, 0, 0))
     for head in ("similarity", "two candidates", "lost by HR@1's", "HR@1 lost", "agree"):
         table.add_column(head, justify="left" if head == "similarity" else "right", no_wrap=True)
-    for name, each in bounds.items():
+    for name, bound in bounds.items():
         table.add_row(
             UTILITIES[name].label,
-            f"{each.low:.3f} to {each.high:.3f}",
-            f"{100 * each.hit_under_similarity:.1f}",
-            f"{100 * each.similarity_under_hit:.1f}",
-            "surely" if each.agreement else "–",
+            f"{bound.low:.3f} to {bound.high:.3f}",
+            f"{100 * bound.hit_under_similarity:.1f}",
+            f"{100 * bound.similarity_under_hit:.1f}",
+            "surely" if bound.agreement else "–",
         )
     show(table)
     first = next(iter(bounds.values()))
     say(
-        "[dim]Bounds from how alike two candidates are and from the probabilities of the best "
+        "[dim]Bounds from how similar two candidates are and from the probabilities of the best "
         f"({100 * first.p_star:.0f} %) and of those chosen: at most so many points of the "
         "similarity are lost by HR@1's decision, and so many of HR@1 by the similarity's.[/dim]"
     )
