@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import typer
 
 from mzseek.cli.app import app
 from mzseek.cli.errors import run_command
+from mzseek.database import build_database
+from mzseek.database.sources import file_sources
+from mzseek.parallel import LocalEngine
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 # Options of a run that takes seconds.
@@ -100,19 +104,31 @@ def threads_kept():
     torch.set_num_threads(before)
 
 
+MOLECULES = (
+    "smiles,id,name,source\n"
+    f"{CAFFEINE},1,caffeine,drugs\n{CAFFEINE},HMDB1847,Coffein,hmdb\n"
+    "CCO,2,ethanol,drugs\nCOC,3,ether,mine\nC1CC,4,broken,mine\nCCCO,5,,mine\n"
+    "CC(C)O,6,isopropanol,hmdb\nCCOC,7,,drugs\n"
+)
+
+
 @pytest.fixture
 def molecules(tmp_path: Path) -> Path:
     path = tmp_path / "molecules.csv"
-    path.write_text(
-        "smiles,id,name,source\n"
-        f"{CAFFEINE},1,caffeine,drugs\n{CAFFEINE},HMDB1847,Coffein,hmdb\n"
-        "CCO,2,ethanol,drugs\nCOC,3,ether,mine\nC1CC,4,broken,mine\nCCCO,5,,mine\n"
-        "CC(C)O,6,isopropanol,hmdb\nCCOC,7,,drugs\n"
-    )
+    path.write_text(MOLECULES)
     return path
 
 
+@pytest.fixture(scope="session")
+def built_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("database")
+    (folder / "molecules.csv").write_text(MOLECULES)
+    sources = file_sources([folder / "molecules.csv"])
+    build_database(sources, folder / "store", engine=LocalEngine(1))
+    return folder / "store"
+
+
 @pytest.fixture
-def store(mzseek, molecules: Path, tmp_path: Path) -> Path:
-    assert mzseek("database", "build", molecules, "--out", tmp_path / "store", "--jobs", 1)[0] == 0
-    return tmp_path / "store"
+def store(built_store: Path, tmp_path: Path) -> Path:
+    """A database of one's own."""
+    return Path(shutil.copytree(built_store, tmp_path / "store"))

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from mzseek.chem.fingerprinting import FINGERPRINTS
@@ -25,14 +22,3 @@ def test_help_lists_what_the_registries_hold(command: tuple[str, ...], mzseek) -
     text = mzseek.ok(*command, "--help")
     words = text.replace(";", " ").replace(":", " ").replace(".", " ").split()
     assert [name for name in LISTED[command] if name not in words] == []
-
-
-def test_json_is_alone_on_standard_output(small_set, tmp_path) -> None:
-    """Also where a library prints: only the last line, and nothing else, is there."""
-    code = "from mzseek.cli import main; main()"
-    arguments = ["prepare", small_set.folder.parent / "spectra.tsv", "--fingerprint", "maccs"]
-    arguments += ["--jobs", "1", "--out", tmp_path / "prepared", "--json"]
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("{")
-    assert done.stdout.count("\n") == 1

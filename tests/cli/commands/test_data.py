@@ -131,20 +131,17 @@ def test_every_option_of_match_reaches_the_lists(mzseek, matchable) -> None:
     assert Prepared.open("prepared").settings[-1] == "fair"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_what_match_will_not_do_is_one_line(mzseek, matchable) -> None:
+    before = {path.name: path.read_bytes() for path in Path("prepared").iterdir()}
+    for arguments, message in (
         (("absent", "--database", "pool"), "absent: is no prepared folder"),
         (("prepared", "--database", "absent"), "absent: is no molecule database"),
         (("prepared", "--database", "pool", "--by", "colour"), "matched lists by 'colour'"),
         (("prepared", "--database", "pool", "--name", "mass"), "that are no matched ones"),
         (("prepared", "--database", "pool", "--name", "a/b"), "expected small letters"),
         (("prepared", "--database", "pool", "--keep", 2), "keep"),
-    ],
-)
-def test_what_match_will_not_do_is_one_line(mzseek, matchable, arguments, message: str) -> None:
-    before = {path.name: path.read_bytes() for path in Path("prepared").iterdir()}
-    status, out, err = mzseek("data", "match", *arguments)
-    assert (status, out) == (2, "")
-    assert message in err
+    ):
+        status, out, err = mzseek("data", "match", *arguments)
+        assert (status, out) == (2, "")
+        assert message in err
     assert {path.name: path.read_bytes() for path in Path("prepared").iterdir()} == before

@@ -42,8 +42,10 @@ def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path
     assert f"{out} has ended already." in text
 
 
-@pytest.mark.parametrize("name", ["run", "my runs/it's [1]"])
-@pytest.mark.parametrize("candidates", ["mass", "formula", "hard-mass-8"])
+@pytest.mark.parametrize(
+    ("name", "candidates"),
+    [("run", "mass"), ("my runs/it's [1]", "formula"), ("run", "hard-mass-8")],
+)
 def test_the_command_that_comes_next_works_as_printed(
     name: str, candidates: str, mzseek, folder_with_negatives: Path, tmp_path: Path
 ) -> None:
