@@ -41,24 +41,19 @@ def test_what_is_not_given_is_none_until_it_can_be_known() -> None:
     assert (options.warmup, options.validate_every, options.bias) == (None, None, None)
 
 
-def test_parts_have_the_paper_s_values() -> None:
-    assert vars(Options.of().encoder.options) == {"width": 1024, "blocks": 3, "dropout": 0.25}
-    assert vars(Options.of("focal").loss.options) == {"gamma": 2.0}
-    assert Options.of("combined").loss.options.weight == 0.5
-    assert Options.of("emb-cos").scorer.options.projected == 256
-
-
 @pytest.mark.parametrize("loss", LOSSES)
-def test_each_loss_has_its_tuned_temperature(loss: str) -> None:
-    assert getattr(Options.of(loss).loss.options, "temperature", None) == TEMPERATURES.get(loss)
-
-
-def test_what_is_asked_for_is_kept() -> None:
+def test_parts_have_the_paper_s_values_unless_others_are_given(loss: str) -> None:
+    options = Options.of(loss)
+    assert vars(options.encoder.options) == {"width": 1024, "blocks": 3, "dropout": 0.25}
+    assert getattr(options.loss.options, "temperature", None) == TEMPERATURES.get(loss)
+    assert getattr(options.loss.options, "gamma", 2.0) == 2.0
+    assert getattr(options.loss.options, "weight", 0.5) == 0.5
+    assert getattr(options.scorer.options, "projected", 256) == 256
     parts = {"loss": {"temperature": 4}, "encoder": {"layers": 2}, "scorer": {"projected": 8}}
-    options = Options.of("emb-cos", "transformer", parts)
-    assert options.loss.options.temperature == 4.0
-    assert (options.encoder.options.layers, options.encoder.options.tokens) == (2, 256)
-    assert options.scorer.options.projected == 8
+    given = Options.of("emb-cos", "transformer", parts)
+    assert given.loss.options.temperature == 4.0
+    assert (given.encoder.options.layers, given.encoder.options.tokens) == (2, 256)
+    assert given.scorer.options.projected == 8
 
 
 def test_models_are_the_encoders_and_the_baselines() -> None:

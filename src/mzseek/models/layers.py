@@ -194,7 +194,7 @@ class FingerprintHead(Linear):
         frequency : tensor, shape (bits,)
             Share of training spectra whose molecule has the bit.
         molecules : int
-            How many they are: rates are mask half a count away from 0 and 1.
+            How many they are: rates stay half a count away from 0 and 1.
         """
         if frequency.shape != self.bias.shape:
             raise ModelError(
