@@ -96,8 +96,8 @@ def merge_answers(
 _COLDEST, _HOTTEST = 1e-4, 1e4
 _USUAL_LENGTH = 50.0
 
-# Bins of confidence, wherever calibration is measured, drawn or told: with other bins, the expected
-# calibration error is another number.
+# Bins of confidence, wherever calibration is measured, drawn or printed: with other bins, the
+# expected calibration error is another number.
 BINS = 15
 # Bins with fewer lists are off by several points by chance alone.
 FULL_BIN = 300

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.cli.commands.evaluate import show_beliefs
+from mzseek.cli.commands.evaluate import show_posteriors
 from mzseek.core.text import distinct_labels
 from mzseek.decision import UTILITIES
 from mzseek.evaluation.evaluate import evaluate
@@ -147,7 +147,7 @@ def test_decoded_values_stand_beside_controls(mzseek, trained) -> None:
 
 def test_a_confidence_that_no_spectrum_has_is_said_so(trained, capsys) -> None:
     found = posterior_report(trained("emb-cos"))
-    show_beliefs(replace(found, abstentions=[Abstention(0.3, 0.95, 0.0, float("nan"))]))
+    show_posteriors(replace(found, abstentions=[Abstention(0.3, 0.95, 0.0, float("nan"))]))
     assert "At most 30 % wrong answers: answer from 95 % confidence, which none has" in (
         capsys.readouterr().out
     )
@@ -233,7 +233,7 @@ def test_a_shortfall_is_said_in_words(trained, capsys) -> None:
         covered = bootstrap([0.0] * misses + [1.0] * (100 - misses))
         stop = Abstention(0.3, 0.5, 1.0, covered.mean, 1 - covered.high, 1 - covered.low)
         stop = replace(stop, low=0.4 if short else 0.1, high=0.6)
-        show_beliefs(replace(found, sets=[replace(kept, covered=covered)], abstentions=[stop]))
+        show_posteriors(replace(found, sets=[replace(kept, covered=covered)], abstentions=[stop]))
         text = capsys.readouterr().out
         assert ("which falls short of it" in text) == short
         assert ("of them are wrong, which is more" in text) == short
@@ -422,10 +422,10 @@ def test_a_table_has_a_line_for_each_spectrum_or_molecule(mzseek, trained, small
 
 def test_the_worst_full_bin_is_said(trained, capsys) -> None:
     found = posterior_report(trained("emb-cos"))
-    show_beliefs(found)
+    show_posteriors(found)
     assert "No bin of confidence has 300 spectra" in capsys.readouterr().out
     filled = replace(found.curve, lists=found.curve.lists * 1000)
-    show_beliefs(replace(found, curve=filled))
+    show_posteriors(replace(found, curve=filled))
     at = filled.worst()
     off = 100 * abs(filled.confidence[at] - filled.accuracy[at])
     text = capsys.readouterr().out

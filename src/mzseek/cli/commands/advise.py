@@ -75,7 +75,7 @@ def advise(
         p_star, source = _USUAL, "assumed"
     similarity = goal if goal in SIMILARITY_GOALS else SIMILARITY_GOALS[0]
     own = str(prepared.manifest["options"]["fingerprint"])
-    # Where fingerprints are not compared, the data's own is kept, and what it can lose is told.
+    # Where fingerprints are not compared, the data's own is kept, and its largest loss is reported.
     kinds = (asked or PAPER_FINGERPRINTS) if compares(goal) else (own, *asked)
     fold = "val" if len(prepared.in_fold("val")) else None
     medians = {}

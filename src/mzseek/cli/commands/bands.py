@@ -68,7 +68,7 @@ def bands(
     kinds = asked or [str(prepared.manifest["options"]["fingerprint"])]
     by_kind: dict[str, Bands] = {}
     with contextlib.ExitStack() as held:
-        if figure:  # a place that cannot be written is told before the work
+        if figure:  # a path that cannot be written to is refused before the work
             held.enter_context(sole_writer(figure, "drawing bands"))
             partial = held.enter_context(atomic_file(figure))
         progress = held.enter_context(watched())

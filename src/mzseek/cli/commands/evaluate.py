@@ -41,20 +41,20 @@ class _Scores:
     Attributes
     ----------
     values : Evaluation or Together
-    beliefs : PosteriorReport or None
+    posteriors : PosteriorReport or None
     bits : Bits or None
     channels : Contributions or None
         Of a fitted run: what each of its channels brings.
     """
 
     values: Any
-    beliefs: Any = None
+    posteriors: Any = None
     bits: Any = None
     channels: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         facts: dict[str, Any] = self.values.to_dict()
-        facts |= self.beliefs.to_dict() if self.beliefs else {}
+        facts |= self.posteriors.to_dict() if self.posteriors else {}
         facts |= {"channels": self.channels.to_dict()} if self.channels else {}
         return facts | ({"bits": self.bits.to_dict()} if self.bits else {})
 
@@ -211,10 +211,10 @@ def _scores(run: Any, how: Any, decode: bool, together: bool, source: dict[str, 
     )
     if not together:
         return single, None
-    beliefs = (
+    posteriors = (
         report_calibrated(calibrate_pooled(run, how, **source), run, **source) if decode else None
     )
-    return single, _Scores(evaluate_pooled(run, how, **source), beliefs)
+    return single, _Scores(evaluate_pooled(run, how, **source), posteriors)
 
 
 def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> None:
@@ -242,7 +242,7 @@ def _to_dict(scores: _Both, against: _Both | None, distance: Any) -> dict[str, A
         single, pooled = both
         facts = single.to_dict()
         if pooled:
-            rows = by_spectrum_count(pooled.beliefs.calibrated) if pooled.beliefs else []
+            rows = by_spectrum_count(pooled.posteriors.calibrated) if pooled.posteriors else []
             facts["together"] = pooled.to_dict() | {"by_number": [vars(row) for row in rows]}
         return facts
 
@@ -280,10 +280,10 @@ def _show(scores: _Both, heads: list[str], against: _Both | None, prior: str) ->
                 f"spectra, {own.values.spectra.mean():.1f} a molecule on average"
             )
             _show_table(own.values, columns)
-        if own.beliefs:
+        if own.posteriors:
             if unit == "molecules":
-                _show_numbers(own.beliefs.calibrated)
-            show_beliefs(own.beliefs, heads[1:2], other and other.beliefs, unit)
+                _show_numbers(own.posteriors.calibrated)
+            show_posteriors(own.posteriors, heads[1:2], other and other.posteriors, unit)
         if own.channels:
             _show_channels(own.channels)
         if own.bits:
@@ -343,8 +343,8 @@ def _interval(value: Any, sign: str = "", digits: int = 2, scale: float = 1) -> 
     return f"{mean} [dim]({low}…{high})[/dim]"
 
 
-def show_beliefs(
-    beliefs: Any, others: Sequence[str] = (), other: Any = None, unit: str = "spectra"
+def show_posteriors(
+    posteriors: Any, others: Sequence[str] = (), other: Any = None, unit: str = "spectra"
 ) -> None:
     """Print decoded values beside the control's, calibration, prediction sets and abstention.
 
@@ -360,15 +360,15 @@ def show_beliefs(
     table.add_column("where")
     for judged in UTILITIES.values():
         table.add_column(judged.label, justify="right")
-    for utility, regions in beliefs.decoded.to_dict().items():
+    for utility, regions in posteriors.decoded.to_dict().items():
         for within, values in regions.items():
             texts = {judged: f"{100 * values[judged]:.1f}" for judged in UTILITIES}
             texts[utility] = f"[bold]{texts[utility]}[/bold]"
             table.add_row(UTILITIES[utility].label, _WITHIN[within], *texts.values())
     show(table)
     for utility in SIMILARITY_GOALS:
-        own, uniform = beliefs.decoded.interval(utility, utility), beliefs.uniform
-        gain = beliefs.decoded.gain_over(uniform, utility, utility)
+        own, uniform = posteriors.decoded.interval(utility, utility), posteriors.uniform
+        gain = posteriors.decoded.gain_over(uniform, utility, utility)
         line = (
             f"Decoded {UTILITIES[utility].label}: {100 * own.mean:.1f}; without the spectrum "
             f"(uniform posterior) {100 * uniform.interval(utility, utility).mean:.1f}, "
@@ -376,12 +376,12 @@ def show_beliefs(
         )
         if other is not None:
             blind = other.decoded.interval(utility, utility)
-            gain = beliefs.decoded.gain_over(other.decoded, utility, utility)
+            gain = posteriors.decoded.gain_over(other.decoded, utility, utility)
             line += f"; {plain(others[0])} {100 * blind.mean:.1f}, "
             line += f"gain {_interval(gain, '+', 1, 100)}"
         say(line)
-    errors, worst = beliefs.errors, beliefs.worst_bin
-    if beliefs.calibrated.evaluated.how.fold == "val":
+    errors, worst = posteriors.errors, posteriors.worst_bin
+    if posteriors.calibrated.evaluated.how.fold == "val":
         say("[yellow]Fitted on this very fold, and the better for it:[/yellow]")
     say(
         f"\nProbabilities: expected calibration error {100 * errors['before']:.1f} points before "
@@ -395,8 +395,8 @@ def show_beliefs(
             f"points [dim](the worst: {100 * worst['confidence']:.1f} % sure, "
             f"{100 * worst['accuracy']:.1f} % right, {worst['lists']:,} {unit})[/dim]"
         )
-    _show_sets(beliefs.sets)
-    for stop in beliefs.abstentions:
+    _show_sets(posteriors.sets)
+    for stop in posteriors.abstentions:
         wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
         threshold = f"{100 * stop.threshold:.0f}" if math.isfinite(stop.threshold) else ""
         if not threshold:

@@ -34,7 +34,7 @@ def build(
 ) -> None:
     """Build a library from files of annotated spectra, in any format that `mzseek show` reads.
 
-    Records without a structure, repeated ones and broken ones are set aside and listed in
+    Records without a structure, repeated ones and broken ones are skipped and listed in
     rejects.tsv.
 
     Example: mzseek library build massbank.msp mine.mgf --out references

@@ -119,7 +119,7 @@ def train(
     """Train a model on a prepared data set.
 
     The run folder gets the best weights by each metric, their predictions, and what made it.
-    Warm-up, validations and the start of the bias follow the number of steps and are told in the
+    Warm-up, validations and the start of the bias follow the number of steps and are printed in the
     first line; --protocol paper takes the paper's.
 
     Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
