@@ -32,7 +32,7 @@ _LEVEL = 19
 _UNITS = (1, HEIGHT_UNITS, MZ_UNITS, 1_000_000)
 _TYPES = frozenset("biufS")
 _EXACT = 2.0**52
-_MOST = 1 << 31  # bytes of an array: far more than any that is written
+_MAX_BYTES = 1 << 31  # bytes of an array: far more than any that is written
 _ENTRY = {
     "dtype": str,
     "shape": [int],
@@ -49,19 +49,19 @@ def write_arrays(path: StrPath, arrays: Mapping[str, Array]) -> None:
     entries: dict[str, dict[str, Any]] = {}
     frames: list[bytes] = []
     stored: dict[str, dict[str, Any]] = {}
-    for name, given in arrays.items():
-        array = np.ascontiguousarray(given)
+    for name, original in arrays.items():
+        array = np.ascontiguousarray(original)
         if array.dtype.kind not in _TYPES:
             raise BundleError(f"{name}: holds {array.dtype}, which is not written")
         array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        shape = list(np.shape(given))
+        shape = list(np.shape(original))
         content = sha256(f"{array.dtype.str} {shape} ".encode() + array.tobytes()).hexdigest()
         if content not in stored:
-            facts, frame = _packed(array)
+            entry, frame = _packed(array)
             start = sum(map(len, frames))
-            facts |= {"dtype": array.dtype.str, "shape": shape, "start": start, "bytes": len(frame)}
+            entry |= {"dtype": array.dtype.str, "shape": shape, "start": start, "bytes": len(frame)}
             frames.append(frame)
-            stored[content] = facts
+            stored[content] = entry
         entries[name] = stored[content]
     header = json.dumps(entries, separators=(",", ":")).encode()
     with Path(path).open("wb") as file:
@@ -92,14 +92,14 @@ class Arrays(Mapping[str, Array]):
         header = parse_object(bytes(self._data[_HEAD : self._first]), path, BundleError)
         check_fields(header, {...: _ENTRY}, path, BundleError)
         self._entries: dict[str, dict[str, Any]] = header
-        self._kept: dict[str, Array] = {}
+        self._opened: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
         entry = self._entries[name]
         form = json.dumps(entry, sort_keys=True)  # arrays that are stored once are unpacked once
-        if form not in self._kept:
-            self._kept[form] = self._unpacked(name, entry)
-        return self._kept[form]
+        if form not in self._opened:
+            self._opened[form] = self._unpacked(name, entry)
+        return self._opened[form]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -121,7 +121,7 @@ class Arrays(Mapping[str, Array]):
             size = math.prod(entry["shape"])
             length = size * (entry["width"] or dtype.itemsize)
             # In memory a whole number takes eight bytes, whatever it takes on disk.
-            if size * max(8, dtype.itemsize) > _MOST or entry["width"] > 8:
+            if size * max(8, dtype.itemsize) > _MAX_BYTES or entry["width"] > 8:
                 raise ValueError("it is too large")
             if len(frame) != entry["bytes"] or zstandard.frame_content_size(frame) != length:
                 raise ValueError("lengths that do not fit")
@@ -158,15 +158,15 @@ def _packed(array: Array) -> tuple[dict[str, Any], bytes]:
     """The shortest form of an array, and what is needed to read it."""
     plain = {"width": 0, "delta": False, "units": 1}
     forms = [(plain, array.tobytes())]
-    found = _whole(array.reshape(-1))
-    if found is not None:
-        values, units = found
+    whole = _whole(array.reshape(-1))
+    if whole is not None:
+        values, units = whole
         for delta in (False, True):
             width, data = _split(np.diff(values, prepend=0) if delta else values)
             forms.append(({"width": width, "delta": delta, "units": units}, data))
     compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
-    made = [(facts, compressor.compress(data)) for facts, data in forms[1:] or forms]
-    return min(made, key=lambda each: len(each[1]))
+    packed = [(entry, compressor.compress(data)) for entry, data in forms[1:] or forms]
+    return min(packed, key=lambda form: len(form[1]))
 
 
 def _whole(array: Array) -> tuple[npt.NDArray[np.int64], int] | None:
@@ -196,8 +196,8 @@ def _same(array: Array, other: Array) -> bool:
 def _split(values: npt.NDArray[np.int64]) -> tuple[int, bytes]:
     """Whole numbers in as few bytes as they need: all lowest bytes first, then the next."""
     signless = ((values << 1) ^ (values >> 63)).astype(np.uint64)  # small ones stay small
-    most = int(signless.max()) if len(signless) else 0
-    width = max((most.bit_length() + 7) // 8, 1)
+    largest = int(signless.max()) if len(signless) else 0
+    width = max((largest.bit_length() + 7) // 8, 1)
     planes = signless.view(np.uint8).reshape(-1, 8)[:, :width]
     return width, np.ascontiguousarray(planes.T).tobytes()
 

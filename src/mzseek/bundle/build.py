@@ -94,10 +94,12 @@ def join_sets(
         A table has no such lists or cannot be read, or nothing is left.
     """
     sets = [dataset_of(table) for table in tables]
-    for own in sets:
-        if candidates not in own.candidates:
-            known = ", ".join(own.candidates) or "none"
-            raise BundleError(f"{own.spectra}: has no {candidates} candidates beside it: {known}")
+    for dataset in sets:
+        if candidates not in dataset.candidates:
+            known = ", ".join(dataset.candidates) or "none"
+            raise BundleError(
+                f"{dataset.spectra}: has no {candidates} candidates beside it: {known}"
+            )
     path = out / "spectra.tsv.gz"
     joined = JoinedSets(
         DatasetFiles(path, {candidates: out / f"spectra_candidates_{candidates}.json.gz"})
@@ -112,7 +114,7 @@ def join_sets(
             f"no spectrum has a licence that allows it (left out: {_listed(joined.left_out)}); "
             "--licence names others, and `any` keeps all"
         )
-    lists = _lists([own.candidates[candidates] for own in sets], molecules, joined)
+    lists = _lists([dataset.candidates[candidates] for dataset in sets], molecules, joined)
     write_candidates(joined.files.candidates[candidates], lists)
     return joined
 
@@ -151,9 +153,9 @@ def _rows(
     progress: Progress,
 ) -> Iterator[Mapping[str, object]]:
     """Rows of the joined table; the first record of an identifier stays."""
-    for own in sets:
-        for spectrum in read_table(own.spectra, joined.skip):
-            details = _details(spectrum, own.spectra)
+    for dataset in sets:
+        for spectrum in read_table(dataset.spectra, joined.skip):
+            details = _details(spectrum, dataset.spectra)
             family = licence_family(details["license"])
             if not is_allowed(details["license"], licences):
                 joined.left_out[family] += 1
@@ -162,7 +164,7 @@ def _rows(
                 joined.held_back[details["contributor"]] += 1
                 continue
             if spectrum.identifier in joined.details:
-                joined.skip(f"{own.spectra}: {spectrum.identifier}", "is there a second time")
+                joined.skip(f"{dataset.spectra}: {spectrum.identifier}", "is there a second time")
                 continue
             joined.kept[family] += 1
             joined.details[spectrum.identifier] = details
@@ -182,9 +184,9 @@ def _rows(
 
 def _details(spectrum: Spectrum, table: Path) -> dict[str, str]:
     stated = spectrum.metadata
-    found = {name: stated.get(name, "") for name in _DETAILS}
-    found["license"] = found["license"] or stated.get("licence", "")
-    return found | {"source": table.name}
+    details = {name: stated.get(name, "") for name in _DETAILS}
+    details["license"] = details["license"] or stated.get("licence", "")
+    return details | {"source": table.name}
 
 
 ALL, TRAIN = "all", "train"
@@ -246,7 +248,7 @@ def build_bundle(
     BusyError, WriteError
         Another process is at it, or a folder cannot be written.
     """
-    how, given = options or BuildOptions(), export or ExportOptions()
+    how, exported = options or BuildOptions(), export or ExportOptions()
     if how.folds not in (ALL, TRAIN):
         raise BundleError(f"folds are {how.folds!r}, expected {ALL} or {TRAIN}")
     if not tables:
@@ -275,9 +277,9 @@ def build_bundle(
             "set_aside": len(joined.skipped),
         }
         whole = replace(
-            given,
+            exported,
             details=joined.details,
-            lists=replace(given.lists, licences=how.licences),
+            lists=replace(exported.lists, licences=how.licences),
             refit=how.folds == ALL,
             made_of=made_of,
         )
@@ -304,7 +306,11 @@ def _fitted(
         run.finished
         and fitted is not None
         and run.metadata["data"]["key"] == prepared.manifest["key"]
-        and [(own["name"], dict(own["options"])) for own in fitted.channels] == named
+        and [
+            (channel_fields["name"], dict(channel_fields["options"]))
+            for channel_fields in fitted.channels
+        ]
+        == named
         and fit_options(run) == options
     ):
         raise BundleError(f"{out}: is a run of other data or options; name another --work")

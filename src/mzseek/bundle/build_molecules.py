@@ -89,11 +89,11 @@ def best_name(names: Iterable[str]) -> str:
     ('4-Pentylpyridine', 'PC 36:5', '')
     """
     scored = []
-    for place, given in enumerate(names):
-        name = _REMARK.sub("", _LABEL.sub("", " ".join(given.split())))
+    for position, text in enumerate(names):
+        name = _REMARK.sub("", _LABEL.sub("", " ".join(text.split())))
         if is_named(name) and not link(name):
-            later = 2.0 + min(place, 5) if place else 0.0
-            scored.append((_penalty(name) + later, place, name))
+            later = 2.0 + min(position, 5) if position else 0.0
+            scored.append((_penalty(name) + later, position, name))
     return _lowered(min(scored)[2]) if scored else ""
 
 
@@ -145,8 +145,8 @@ def read_names(paths: Sequence[StrPath], licences: Sequence[str], report: Report
             if len(key) == BLOCK_LENGTH and is_allowed(licence, licences):
                 names.setdefault(key, {})[stated.get("compound_name", "")] = None
     best = {
-        key: best_name(sorted(own, key=lambda name: (_penalty(name), name)))
-        for key, own in names.items()
+        key: best_name(sorted(candidates, key=lambda name: (_penalty(name), name)))
+        for key, candidates in names.items()
     }
     return {key: name for key, name in best.items() if name}
 
@@ -289,8 +289,10 @@ def bundled_molecules(
         No molecule comes from one of the sources.
     """
     known = {path: read_known(path, report) for path in lists.known}
-    by_key = {each.key: each for table in known.values() for each in table}
-    given = {key: [name] for key, name in read_names(lists.names, lists.licences, report).items()}
+    by_key = {molecule.key: molecule for table in known.values() for molecule in table}
+    record_names = {
+        key: [name] for key, name in read_names(lists.names, lists.licences, report).items()
+    }
     rows = [_library_row(molecule) for molecule in library]
     measured = {(row["key"], row["mass"]) for row in rows}
     records = _records(lists, known, report)
@@ -315,7 +317,9 @@ def bundled_molecules(
     if unknown:
         raise BundleError(f"no molecule of the lists comes from the source {unknown[0]!r}")
     merged = molecule_table(rows).to_pylist()
-    return BundledMolecules(molecule_table([_with_name(row, by_key, given) for row in merged]))
+    return BundledMolecules(
+        molecule_table([_with_name(row, by_key, record_names) for row in merged])
+    )
 
 
 def unfit_for_electrospray(molecule: Mol) -> str | None:
@@ -375,8 +379,8 @@ def inner_salt(smiles: str) -> str:
     charge = Chem.GetFormalCharge(molecule)
     if charge < 1 or not acids:
         return smiles
-    for place in acids[:charge]:
-        atom = molecule.GetAtomWithIdx(place)
+    for index in acids[:charge]:
+        atom = molecule.GetAtomWithIdx(index)
         atom.SetFormalCharge(-1)
         atom.SetNumExplicitHs(0)
         atom.SetNoImplicit(True)
@@ -408,12 +412,12 @@ def amide_form(smiles: str) -> str:
         atom = editable.GetAtomWithIdx(nitrogen)
         atom.SetNumExplicitHs(atom.GetTotalNumHs() + 1)
         Chem.SanitizeMol(editable)
-    made = standardise(editable.GetMol())
+    amide = standardise(editable.GetMol())
     with rdBase.BlockLogs():
         is_same = (
-            Chem.MolToInchiKey(made)[:BLOCK_LENGTH] == Chem.MolToInchiKey(molecule)[:BLOCK_LENGTH]
+            Chem.MolToInchiKey(amide)[:BLOCK_LENGTH] == Chem.MolToInchiKey(molecule)[:BLOCK_LENGTH]
         )
-    return str(Chem.MolToSmiles(made)) if is_same else smiles
+    return str(Chem.MolToSmiles(amide)) if is_same else smiles
 
 
 def _describe(
@@ -424,14 +428,14 @@ def _describe(
         record._replace(text=inner_salt(record.text)) if "+" in record.text else record
         for record in batch.records
     ]
-    made = describe_records(RecordsAt(records, batch.first), _KIND)
-    where = [records[number - batch.first].where for number in made.table["place"].to_pylist()]
-    rows = made.table.select(SCHEMA.names).to_pylist()
+    described = describe_records(RecordsAt(records, batch.first), _KIND)
+    where = [records[number - batch.first].where for number in described.table["place"].to_pylist()]
+    rows = described.table.select(SCHEMA.names).to_pylist()
     for row in rows:
         row["smiles"] = amide_form(row["smiles"])
         row["identifiers"] = list(dict.fromkeys(map(canonical, row["identifiers"])))
     unfit = [unfit_for_electrospray(parse_molecule(row["smiles"])) for row in rows]
-    return list(zip(rows, where, unfit, strict=True)), made.rejects
+    return list(zip(rows, where, unfit, strict=True)), described.rejects
 
 
 def _records(
@@ -440,10 +444,10 @@ def _records(
     for path, table in known.items():
         # The source of massbank_known.tsv.gz is "massbank".
         source = re.sub(r"_known$", "", Path(path).name.split(".")[0])
-        for each in table:
+        for molecule in table:
             yield MoleculeRecord(
-                each.where, each.smiles, list_cell(each.identifiers), list_cell([each.name]),
-                source, is_listed=True,
+                molecule.where, molecule.smiles, list_cell(molecule.identifiers),
+                list_cell([molecule.name]), source, is_listed=True,
             )  # fmt: skip
     for record in read_molecules(list(lists.molecules), report) if lists.molecules else ():
         if lists.sources is None or record.source in lists.sources:

@@ -82,14 +82,14 @@ def compact_peaks(lists: PeakLists, max_peaks: int = MAX_PEAKS) -> PeakLists:
     spectrum, ragged = lists.list_index, Ragged(counts)
     order = np.lexsort((lists.values, -lists.weights, spectrum))
     rank = np.arange(len(order)) - np.repeat(ragged.starts, counts)
-    kept = np.sort(order[rank < max_peaks])
+    chosen = np.sort(order[rank < max_peaks])
     highest = (
-        np.maximum.reduceat(lists.weights, ragged.starts)[spectrum[kept]] if len(kept) else 1.0
+        np.maximum.reduceat(lists.weights, ragged.starts)[spectrum[chosen]] if len(chosen) else 1.0
     )
-    heights = np.maximum(np.rint(lists.weights[kept] / highest * HEIGHT_UNITS), 1)
+    heights = np.maximum(np.rint(lists.weights[chosen] / highest * HEIGHT_UNITS), 1)
     return PeakLists(
         pointers(np.minimum(counts, max_peaks)),
-        np.rint(lists.values[kept] * MZ_UNITS) / MZ_UNITS,
+        np.rint(lists.values[chosen] * MZ_UNITS) / MZ_UNITS,
         heights / HEIGHT_UNITS,
     )
 
@@ -102,10 +102,13 @@ def compact_ions(ions: PrecursorIons) -> PrecursorIons:
 def compact_spectrum(spectrum: Spectrum, max_peaks: int = MAX_PEAKS) -> Spectrum:
     """A cleaned spectrum with peaks and precursor as `compact_peaks` and `compact_ions` do."""
     whole = PeakLists(np.array([0, len(spectrum.mz)]), spectrum.mz, spectrum.intensities)
-    kept = compact_peaks(whole, max_peaks)
+    compact = compact_peaks(whole, max_peaks)
     ion = compact_ions(PrecursorIons(np.array([spectrum.precursor_mz]), np.zeros(1, np.int8)))
     return dataclasses.replace(
-        spectrum, mz=kept.values, intensities=kept.weights, precursor_mz=float(ion.precursors[0])
+        spectrum,
+        mz=compact.values,
+        intensities=compact.weights,
+        precursor_mz=float(ion.precursors[0]),
     )
 
 
@@ -120,16 +123,18 @@ def pack_states(
         if "path" in options:  # the label is the run's name; its folder stays private
             options["path"] = Path(options["path"]).name
         fields |= {"options": options, "facts": dict(state.metadata)}
-        own: dict[str, Array] = dict(state.arrays)
-        if own.keys() >= _SPECTRA:
-            peaks = compact_peaks(PeakLists(own["pointers"], own["mz"], own["heights"]), max_peaks)
-            ions = compact_ions(PrecursorIons(own["precursors"], own["modes"]))
-            own |= {
+        packed: dict[str, Array] = dict(state.arrays)
+        if packed.keys() >= _SPECTRA:
+            peaks = compact_peaks(
+                PeakLists(packed["pointers"], packed["mz"], packed["heights"]), max_peaks
+            )
+            ions = compact_ions(PrecursorIons(packed["precursors"], packed["modes"]))
+            packed |= {
                 "pointers": np.asarray(peaks.pointers, np.int64), "mz": peaks.values,
                 "heights": peaks.weights, "precursors": ions.precursors,
             }  # fmt: skip
-        own[_KEYS] = state.inchikey14.astype(f"S{_KEY_LENGTH}")
-        arrays |= {f"channels/{number}/{name}": array for name, array in own.items()}
+        packed[_KEYS] = state.inchikey14.astype(f"S{_KEY_LENGTH}")
+        arrays |= {f"channels/{number}/{name}": array for name, array in packed.items()}
     return described, arrays
 
 
@@ -143,22 +148,27 @@ def open_states(fields: Mapping[str, Any], arrays: Arrays, where: object) -> Evi
     """
     check_fields(fields, _MODEL_FIELDS, where, BundleError)
     try:
-        channels = [channel_from(own["name"], dict(own["options"])) for own in fields["channels"]]
+        channels = [
+            channel_from(channel_fields["name"], dict(channel_fields["options"]))
+            for channel_fields in fields["channels"]
+        ]
         ranker = Ranker.from_dict(fields["ranker"], where)
         ranker.check_channels(channels)
     except EvidenceError as error:
         raise BundleError(f"{where}: {error}") from error
     states = []
-    for number, (own, channel) in enumerate(zip(fields["channels"], channels, strict=True)):
-        stored, place = arrays.under(f"channels/{number}/"), f"{where}, {own['name']}"
+    for number, (channel_fields, channel) in enumerate(
+        zip(fields["channels"], channels, strict=True)
+    ):
+        stored, origin = arrays.under(f"channels/{number}/"), f"{where}, {channel_fields['name']}"
         if _KEYS not in stored:
-            raise BundleError(f"{where}: the state of {own['name']} is missing; {AGAIN}")
+            raise BundleError(f"{where}: the state of {channel_fields['name']} is missing; {AGAIN}")
         for name, shape in channel.shapes.items():
             if name not in stored:
-                raise BundleError(f"{place}: {name} is missing; {AGAIN}")
-            _check_shape(stored[name], shape, place)
-        _check_arrays(stored, place)
-        states.append(ChannelState(stored, own["facts"], stored[_KEYS]))
+                raise BundleError(f"{origin}: {name} is missing; {AGAIN}")
+            _check_shape(stored[name], shape, origin)
+        _check_arrays(stored, origin)
+        states.append(ChannelState(stored, channel_fields["facts"], stored[_KEYS]))
     return EvidenceModel(channels, states, ranker)
 
 
@@ -242,9 +252,9 @@ def pack_prior(prior: BundledPrior) -> tuple[dict[str, Any], dict[str, Array]]:
         "facts": dict(prior.state.metadata),
         "weights": dict(prior.weights),
     }
-    own: dict[str, Array] = dict(prior.state.arrays)
-    own[_KEYS] = prior.state.inchikey14.astype(f"S{_KEY_LENGTH}")
-    return fields, {f"{PRIOR_ARRAYS}{name}": array for name, array in own.items()}
+    packed: dict[str, Array] = dict(prior.state.arrays)
+    packed[_KEYS] = prior.state.inchikey14.astype(f"S{_KEY_LENGTH}")
+    return fields, {f"{PRIOR_ARRAYS}{name}": array for name, array in packed.items()}
 
 
 def open_prior(fields: Mapping[str, Any], arrays: Arrays, where: object) -> BundledPrior:
@@ -264,10 +274,10 @@ def open_prior(fields: Mapping[str, Any], arrays: Arrays, where: object) -> Bund
     except EvidenceError as error:
         raise BundleError(f"{where}: {error}") from error
     assert isinstance(channel, Prior)
-    own = arrays.under(PRIOR_ARRAYS)
-    if _KEYS not in own:
+    stored = arrays.under(PRIOR_ARRAYS)
+    if _KEYS not in stored:
         raise BundleError(f"{where}: the state of the prior is missing; {AGAIN}")
-    state = ChannelState(own, fields["facts"], own[_KEYS])
+    state = ChannelState(stored, fields["facts"], stored[_KEYS])
     return BundledPrior(channel, state, dict(fields["weights"]))
 
 
@@ -344,11 +354,11 @@ class Bundle:
     @cached_property
     def library(self) -> Library:
         """Reference spectra with their molecules."""
-        own = self._arrays.under(LIBRARY)
+        stored = self._arrays.under(LIBRARY)
         try:
-            peaks = PeakLists(own["pointers"], own["mz"], own["heights"])
-            ions = PrecursorIons(own["precursors"], own["modes"])
-            rows, molecule_of = own["molecules"], own["molecule_of"]
+            peaks = PeakLists(stored["pointers"], stored["mz"], stored["heights"])
+            ions = PrecursorIons(stored["precursors"], stored["modes"])
+            rows, molecule_of = stored["molecules"], stored["molecule_of"]
         except KeyError as error:
             raise BundleError(f"{self.folder}: {ARRAYS} lacks {error}; {AGAIN}") from None
         if any(len(array) and not np.isfinite(array).all() for array in (*peaks, ions.precursors)):
@@ -414,7 +424,7 @@ class Bundle:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(int(each["bytes"]) for each in self.manifest["files"].values())
+        return sum(int(file["bytes"]) for file in self.manifest["files"].values())
 
     @property
     def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -426,9 +436,9 @@ class Bundle:
         return Arrays(self.folder / ARRAYS)
 
     def _object(self, name: str) -> dict[str, Any]:
-        found = read_object(self.folder / name, BundleError, AGAIN)
-        check_finite(found, self.folder / name, BundleError, AGAIN)
-        return found
+        fields = read_object(self.folder / name, BundleError, AGAIN)
+        check_finite(fields, self.folder / name, BundleError, AGAIN)
+        return fields
 
     def _table(self, name: str, schema: pa.Schema | None) -> pa.Table:
         where = self.folder / name

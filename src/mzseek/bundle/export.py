@@ -87,8 +87,8 @@ def card_of(
         )
     limits += [
         f"{mode} mode has too few molecules to fit on: its numbers are those of both modes."
-        for mode, own in modes
-        if not own.own
+        for mode, numbers in modes
+        if not numbers.own
     ]
     return {
         "made_of": dict(made_of),
@@ -99,18 +99,20 @@ def card_of(
         "measured": dict(measured),
         "in_database": {
             mode: None
-            if own.in_database is None
-            else {"auc": dict(own.in_database.auc), "error": own.in_database.error}
-            for mode, own in modes
+            if numbers.in_database is None
+            else {"auc": dict(numbers.in_database.auc), "error": numbers.in_database.error}
+            for mode, numbers in modes
         },
-        "fitted_on": {mode: {"molecules": own.molecules, "own": own.own} for mode, own in modes},
+        "fitted_on": {
+            mode: {"molecules": numbers.molecules, "own": numbers.own} for mode, numbers in modes
+        },
         "prior": None
         if prior is None
         else {
             "weights": dict(prior.prior.weights),
             "without": {
-                mode: {name: measured[mode][name] for name in own}
-                for mode, own in prior.measured.items()
+                mode: {name: measured[mode][name] for name in numbers}
+                for mode, numbers in prior.measured.items()
             },
             "with": dict(prior.measured),
         },
@@ -124,13 +126,15 @@ def _library(references: References, max_peaks: int) -> dict[str, Any]:
     modes = [_MODE[int(mode)] for mode in references.ions.modes]
     by_mode: dict[str, dict[str, Any]] = {}
     for mode in dict.fromkeys([*MODES, *modes]):
-        inside = [number for number, own in enumerate(modes) if own == mode]
+        inside = [number for number, ion_mode in enumerate(modes) if ion_mode == mode]
         if inside:
             by_mode[mode] = {
                 "spectra": len(inside),
                 "molecules": len({int(references.molecule_of[number]) for number in inside}),
-                "ions": _counted(records["adduct"][number] for number in inside),
-                "instruments": _counted(records["instrument_type"][number] for number in inside),
+                "ions": _frequencies(records["adduct"][number] for number in inside),
+                "instruments": _frequencies(
+                    records["instrument_type"][number] for number in inside
+                ),
             }
     return {
         "spectra": len(modes),
@@ -138,24 +142,24 @@ def _library(references: References, max_peaks: int) -> dict[str, Any]:
         "peaks": len(references.peaks.values),
         "most_peaks": max_peaks,
         "modes": by_mode,
-        "contributors": _counted(records["contributor"]),
-        "licences": _counted(records["license"]),
+        "contributors": _frequencies(records["contributor"]),
+        "licences": _frequencies(records["license"]),
     }
 
 
 def _database(molecules: BundledMolecules) -> dict[str, Any]:
-    sources = Counter(name for own in molecules.table["sources"].to_pylist() for name in own)
-    identifiers = [own for own in molecules.table["identifiers"].to_pylist() if own]
+    sources = Counter(name for values in molecules.table["sources"].to_pylist() for name in values)
+    identifiers = [values for values in molecules.table["identifiers"].to_pylist() if values]
     return {
         "molecules": len(molecules),
         "sources": dict(sorted(sources.items())),
         "named": sum(1 for names in molecules.table["names"].to_pylist() if names),
         "identified": len(identifiers),
-        "linked": sum(1 for own in identifiers if any(map(link, own))),
+        "linked": sum(1 for values in identifiers if any(map(link, values))),
     }
 
 
-def _counted(values: Any) -> dict[str, int]:
+def _frequencies(values: Any) -> dict[str, int]:
     """Count values, the most frequent first; an empty one is "not stated"."""
     counts = Counter(value or "not stated" for value in values)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
@@ -217,33 +221,33 @@ def export_run(
     BundleError, EvidenceError, RunError, DatasetError
         The run was trained and not fitted, lacks what is needed, or the folder cannot be replaced.
     """
-    given = options or ExportOptions()
-    if not 1 <= given.max_peaks <= 10_000:
-        raise BundleError(f"peaks to keep are {given.max_peaks}, expected 1 to 10,000")
+    chosen = options or ExportOptions()
+    if not 1 <= chosen.max_peaks <= 10_000:
+        raise BundleError(f"peaks to keep are {chosen.max_peaks}, expected 1 to 10,000")
     fitted, prepared, how = EvidenceModel.open(run), run.open_data(data), fit_options(run)
-    libraries = [] if given.library is None else [Path(given.library)]
-    sources = [run.folder, prepared.folder, *given.lists.files, *libraries]
+    libraries = [] if chosen.library is None else [Path(chosen.library)]
+    sources = [run.folder, prepared.folder, *chosen.lists.files, *libraries]
     ensure_replaceable(Path(out), KIND, list(map(Path, sources)))
     train = references_from(
-        prepared, reference_spectra(prepared, [FITTED_ON]), given.details, given.max_peaks
+        prepared, reference_spectra(prepared, [FITTED_ON]), chosen.details, chosen.max_peaks
     )
     folds: Sequence[str] = (FITTED_ON,)
     model, shown = fitted, train
-    if given.refit:
+    if chosen.refit:
         say("Channels learn once more, from all folds.")
         folds = FOLDS
         model = refit_channels(
-            fitted, prepared, how, max_peaks=given.max_peaks, jobs=jobs, progress=progress
+            fitted, prepared, how, max_peaks=chosen.max_peaks, jobs=jobs, progress=progress
         )
         spectra = reference_spectra(prepared, folds)
-        shown = references_from(prepared, spectra, given.details, given.max_peaks)
-    if given.library is not None:
-        library = Library.open(given.library)
+        shown = references_from(prepared, spectra, chosen.details, chosen.max_peaks)
+    if chosen.library is not None:
+        library = Library.open(chosen.library)
         library.check()
         shown = References.of_library(library)
         if not len(shown.records):
-            raise LibraryError(f"{given.library}: holds no spectra")
-    molecules = _molecules(shown.molecules, given.lists, jobs, progress, say)
+            raise LibraryError(f"{chosen.library}: holds no spectra")
+    molecules = _molecules(shown.molecules, chosen.lists, jobs, progress, say)
     say("Confidence is fitted on validation, cross-fitted.")
     confidence = fit_confidence(
         run, fitted, prepared, train.library(prepared.folder), shown.features_by_ion(),
@@ -252,26 +256,26 @@ def export_run(
     say("A prior learns beside them, and is weighed on validation.")
     prior = fit_prior(run, prepared, confidence, how, folds, jobs=jobs, progress=progress)
     made_of = {
-        **given.made_of,
-        "molecule_lists": _hashes(given.lists.files),
+        **chosen.made_of,
+        "molecule_lists": _hashes(chosen.lists.files),
         "options": dict(run.description.options),
     }
     card = card_of(
         model, confidence, shown, molecules,
         measured=measured(run, prepared, confidence, how.candidates), made_of=made_of,
-        folds=folds, max_peaks=given.max_peaks, prior=prior,
+        folds=folds, max_peaks=chosen.max_peaks, prior=prior,
     )  # fmt: skip
     return write_bundle(
         out, model, confidence, shown, molecules,
         fingerprint=str(run.metadata["data"]["fingerprint"]), card=card,
         licence=_licence(shown.records, molecules), prior=None if prior is None else prior.prior,
-        sources=sources, max_peaks=given.max_peaks,
+        sources=sources, max_peaks=chosen.max_peaks,
     )  # fmt: skip
 
 
 def fit_options(run: Run) -> FitOptions:
     """The options that a run was fitted with; missing ones have their defaults."""
-    known = {each.name for each in fields(FitOptions)}
+    known = {option.name for option in fields(FitOptions)}
     stated = {name: value for name, value in run.description.options.items() if name in known}
     if stated.get("fit_on") is not None:
         stated["fit_on"] = tuple(stated["fit_on"])
@@ -339,7 +343,10 @@ def _licence(records: pa.Table, molecules: BundledMolecules) -> str:
     counts = Counter(zip(columns["contributor"], columns["license"], strict=True))
     rows = [(who, licence, number) for (who, licence), number in counts.items()]
     lists = Counter(
-        name for own in molecules.table["sources"].to_pylist() for name in own if name != LIBRARY
+        name
+        for names in molecules.table["sources"].to_pylist()
+        for name in names
+        if name != LIBRARY
     )
     shipped = all(is_allowed(licence) for _, licence, _ in rows)
     return licence_text(rows, lists.items(), shipped)

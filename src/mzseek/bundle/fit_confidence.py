@@ -148,13 +148,13 @@ def make_cases(
         part = groups[start : start + _AT_ONCE]
         nearest = _nearest(library, [feature for _, feature in part])
         thinned = [
-            (molecule, similarity, *own)
+            (molecule, similarity, *case)
             for (molecule, feature), similarity in zip(part, nearest, strict=True)
-            for own in _thinned(prepared, molecule, feature, setting, molecules)
+            for case in _thinned(prepared, molecule, feature, setting, molecules)
         ]
         scored, _ = score_with_background(
             [query for *_, query, _ in thinned], [similarity for _, similarity, *_ in thinned],
-            fitted, confidence, fingerprint, molecules, without=[own[-1] for own in thinned],
+            fitted, confidence, fingerprint, molecules, without=[case[-1] for case in thinned],
         )  # fmt: skip
         for (molecule, _, size, is_present, query, _), result in zip(thinned, scored, strict=True):
             is_right = query.molecules[0][result.evidence.best].key == _key(prepared, molecule)
@@ -184,21 +184,21 @@ def _thinned(
     number = int(stored.list_of[molecule])
     members = stored.molecules[int(stored.indptr[number]) : int(stored.indptr[number + 1])]
     truth = _molecule(prepared, molecule)
-    listed = [_molecule(prepared, place) for place in map(int, members)]
-    wrong = [one for one in distinct(listed) if one.key != truth.key]
-    wrong.sort(key=lambda one: stable_hash(b"%d" % molecule, one.key.encode()))
+    listed = [_molecule(prepared, number) for number in map(int, members)]
+    wrong = [candidate for candidate in distinct(listed) if candidate.key != truth.key]
+    wrong.sort(key=lambda candidate: stable_hash(b"%d" % molecule, candidate.key.encode()))
     lists = [(size, wrong[:size]) for size in SIZES if size <= len(wrong)]
     lists.append((WHOLE, wrong))
     others = molecules_of_table(bundled.by_mass(mass, 10.0).table)
     lists.append((
         BUNDLED,
-        [replace(one, row=-1) for one in others
-         if one.key != truth.key and can_be(one, hypothesis)],
+        [replace(candidate, row=-1) for candidate in others
+         if candidate.key != truth.key and can_be(candidate, hypothesis)],
     ))  # fmt: skip
     for size, absent in lists:
         if not absent:
             continue
-        without = frozenset(one.key for one in (truth, *absent))
+        without = frozenset(candidate.key for candidate in (truth, *absent))
         for is_present, candidates in ((True, [truth, *absent[:-1]]), (False, absent)):
             query = FeatureQuery(
                 feature, (hypothesis,), (distinct(candidates),), (adduct.name,), len(candidates)
@@ -206,9 +206,9 @@ def _thinned(
             yield size, is_present, query, without
 
 
-def _molecule(prepared: Prepared, place: int) -> Molecule:
+def _molecule(prepared: Prepared, number: int) -> Molecule:
     return Molecule(
-        prepared.smiles[place], _key(prepared, place), "", float(prepared.masses[place])
+        prepared.smiles[number], _key(prepared, number), "", float(prepared.masses[number])
     )
 
 
@@ -245,9 +245,9 @@ def modes_of(prepared: Prepared, queries: npt.NDArray[np.integer]) -> npt.NDArra
     """−1 for spectra of negative mode, else 1: what is not known counts as positive."""
     signs = {
         adduct: -1 if adduct and adduct.rstrip().endswith("-") else 1
-        for adduct in {prepared.adduct(int(each)) for each in queries}
+        for adduct in {prepared.adduct(int(query)) for query in queries}
     }
-    return np.array([signs[prepared.adduct(int(each))] for each in queries], np.int8)
+    return np.array([signs[prepared.adduct(int(query))] for query in queries], np.int8)
 
 
 IDENTITY = "inchikey"  # probabilities are those of molecules, not of their fingerprints
@@ -301,38 +301,38 @@ def fit_confidence(
     modes = modes_of(prepared, lists.queries)
     known = np.unique(prepared.molecule[prepared.fold >= 0])
     groups = structure_groups_from(prepared, known, _GROUPS)
-    found: dict[str, PolarityCalibration] = {}
+    by_mode: dict[str, PolarityCalibration] = {}
     for mode, sign in MODES.items():
-        own = len(np.unique(lists.molecule[modes == sign])) >= min_molecules
-        inside = modes == sign if own else np.ones(len(modes), np.bool_)
-        found[mode] = _calibrate(
-            lists.select(inside), prepared, ions[mode], own,
+        separate = len(np.unique(lists.molecule[modes == sign])) >= min_molecules
+        inside = modes == sign if separate else np.ones(len(modes), np.bool_)
+        by_mode[mode] = _calibrate(
+            lists.select(inside), prepared, ions[mode], separate,
             fit_match_odds(library, sign),
         )  # fmt: skip
     cases = make_cases(
-        prepared, CALIBRATED_ON, setting, fitted, Confidence(found), library, molecules,
+        prepared, CALIBRATED_ON, setting, fitted, Confidence(by_mode), library, molecules,
         progress=progress,
     )  # fmt: skip
     for mode, sign in MODES.items():
-        numbers = found[mode]
+        numbers = by_mode[mode]
         here = [case for case in cases if case.mode == sign or not numbers.own]
         table = CaseTable.of(here, numbers.calibration)
-        found[mode] = replace(
+        by_mode[mode] = replace(
             numbers,
             nearest=_quantiles(here),
             in_database=fit_in_database(table, prepared, groups),
         )
-    return Confidence(found)
+    return Confidence(by_mode)
 
 
 def _quantiles(cases: Sequence[Case]) -> dict[float, float]:
     """Quantiles of the similarity of the nearest reference spectrum, of single spectra."""
-    near = [
+    nearest = [
         case.evidence.nearest
         for case in cases
         if case.spectra == 1 and case.size == WHOLE and case.is_present
     ]
-    return {each: float(np.quantile(near, each)) for each in QUANTILES} if near else {}
+    return {level: float(np.quantile(nearest, level)) for level in QUANTILES} if nearest else {}
 
 
 def usable_lists(
@@ -356,7 +356,7 @@ def _calibrate(
     lists: ListScores,
     prepared: Prepared,
     ions: Counter[str],
-    own: bool,
+    by_mode: bool,
     match: MatchOdds | None,
 ) -> PolarityCalibration:
     truth = np.asarray(lists.identity) > 0
@@ -377,7 +377,7 @@ def _calibrate(
         None,
         match,
         len(np.unique(lists.molecule)),
-        own,
+        by_mode,
     )
 
 
@@ -387,7 +387,10 @@ def thresholds_of(
     """For each coverage the threshold of prediction sets, fitted over molecules."""
     p = calibration.posterior(lists.scores, lists.counts)
     merged = merge_molecules(lists, p, prepared)
-    return {each: fit_set_threshold(*merged, each, groups=lists.molecule) for each in COVERAGES}
+    return {
+        coverage: fit_set_threshold(*merged, coverage, groups=lists.molecule)
+        for coverage in COVERAGES
+    }
 
 
 def merge_molecules(
@@ -408,14 +411,14 @@ def fit_in_database(
     if not len(cases.present):
         return None
     mean = cases.features.mean(0)
-    spread = cases.features.std(0)
-    spread[spread < _MIN_SCALE] = 1.0
-    values = (cases.features - mean) / spread
+    scale = cases.features.std(0)
+    scale[scale < _MIN_SCALE] = 1.0
+    values = (cases.features - mean) / scale
     group = groups.groups_of(prepared.inchikey14[cases.molecule])
     weights = _once(cases.molecule)
     held = np.full(len(values), np.nan)
-    for each in np.unique(group):
-        inside = group == each
+    for number in np.unique(group):
+        inside = group == number
         if inside.all():
             return None
         at, intercept = fit_logistic(values[~inside], cases.present[~inside], weights[~inside])
@@ -433,7 +436,7 @@ def fit_in_database(
         if rows.any():
             auc[label] = auc_of(held[rows], cases.present[rows], weights[rows])
     return InDatabase(
-        mean, spread, at, intercept,
+        mean, scale, at, intercept,
         max(float(np.quantile(cases.explained[right], _QUANTILE)), MIN_EXPLAINED),
         float(np.quantile(cases.margin[right], _QUANTILE)),
         auc, error_of(held, cases.present, weights), len(np.unique(cases.molecule)),
@@ -463,12 +466,12 @@ def error_of(p: Floats, labels: npt.NDArray[np.bool_], weights: Floats) -> float
     >>> error_of(np.array([0.5, 0.5]), np.array([True, False]), np.ones(2))
     0.0
     """
-    place = np.minimum((p * _BINS).astype(int), _BINS - 1)
-    off = np.bincount(place, weights * (labels - p), _BINS)
+    bins = np.minimum((p * _BINS).astype(int), _BINS - 1)
+    off = np.bincount(bins, weights * (labels - p), _BINS)
     return float(np.abs(off).sum() / weights.sum())
 
 
 def _once(molecule: npt.NDArray[np.integer]) -> Floats:
     """Weights by which every molecule counts once."""
-    _, place, counts = np.unique(molecule, return_inverse=True, return_counts=True)
-    return np.asarray(1.0 / counts[place])
+    _, index, counts = np.unique(molecule, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / counts[index])

@@ -35,7 +35,7 @@ _MIN_PROBABILITY = 1e-300
 
 @dataclass(frozen=True, eq=False)
 class FittedPrior:
-    """A prior, and what the card says of it.
+    """A prior, and its performance for the card.
 
     Attributes
     ----------
@@ -76,11 +76,11 @@ def fit_prior(
     FittedPrior or None
         None where the ranker has the prior among its channels: it must not count twice.
     """
-    made = run.description.fitted
-    if made is not None and any(each["name"] == Prior.name for each in made.channels):
+    description = run.description.fitted
+    if description is not None and any(part["name"] == Prior.name for part in description.channels):
         return None
     channel = Prior()
-    known = np.concatenate([prepared.in_fold(each) for each in (FITTED_ON, CALIBRATED_ON)])
+    known = np.concatenate([prepared.in_fold(part) for part in (FITTED_ON, CALIBRATED_ON)])
     groups = structure_groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
     crossfitted = CrossFittedChannel(
         channel, training_set_of(prepared, options, [FITTED_ON], jobs=jobs), groups
@@ -91,12 +91,12 @@ def fit_prior(
     weights = _weights(lists, odds, modes_of(prepared, lists.queries), confidence)
     progress("prior", 2, 3)
     fitted = BundledPrior(channel, crossfitted.state, weights)
-    found = _measured(run, prepared, confidence, fitted, options)
+    performance = _measured(run, prepared, confidence, fitted, options)
     if tuple(folds) != (FITTED_ON,):
         training_set = training_set_of(prepared, options, folds, jobs=jobs)
         fitted = replace(fitted, state=channel.fit(training_set))
     progress("prior", 3, 3)
-    return FittedPrior(fitted, found)
+    return FittedPrior(fitted, performance)
 
 
 def fit_weight(
@@ -131,8 +131,8 @@ def fit_weight(
     """
     start, values = np.asarray(log_p, np.float64), np.asarray(odds, np.float64)
     lists = Ragged(np.asarray(counts, np.int64))
-    _, place, number = np.unique(molecule, return_inverse=True, return_counts=True)
-    share = 1.0 / number[place]
+    _, index, number = np.unique(molecule, return_inverse=True, return_counts=True)
+    share = 1.0 / number[index]
     share /= share.sum()
 
     def loss(at: Floats) -> tuple[float, Floats]:
@@ -142,10 +142,10 @@ def fit_weight(
         )
 
     options = {"ftol": 1e-12, "gtol": 1e-8}
-    found = minimize(
+    solution = minimize(
         loss, np.zeros(1), jac=True, method="L-BFGS-B", bounds=[(0, _MAX_WEIGHT)], options=options
     )
-    return float(found.x[0])
+    return float(solution.x[0])
 
 
 def _weights(
@@ -155,15 +155,21 @@ def _weights(
     confidence: Confidence,
 ) -> dict[str, float]:
     """A weight for each ion mode; one that has too few molecules of its own has that of both."""
-    found = {}
+    weights = {}
     for mode, sign in MODES.items():
         numbers = confidence.of(sign)
         inside = modes == sign if numbers.own else np.ones(len(modes), np.bool_)
-        own = lists.select(inside)
-        said = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
-        truth = np.asarray(own.identity) > 0
-        found[mode] = fit_weight(_log_p(own, numbers), said, own.counts, truth, own.molecule)
-    return found
+        inside_lists = lists.select(inside)
+        log_odds = _centred(odds[np.repeat(inside, lists.counts)], inside_lists.counts)
+        truth = np.asarray(inside_lists.identity) > 0
+        weights[mode] = fit_weight(
+            _log_p(inside_lists, numbers),
+            log_odds,
+            inside_lists.counts,
+            truth,
+            inside_lists.molecule,
+        )
+    return weights
 
 
 def _measured(
@@ -175,19 +181,21 @@ def _measured(
     lists = usable_lists(run, prepared, MEASURED_ON, options.candidates)
     odds = prior.channel.features(prior.state, _queries(prepared, lists, options))[:, 0]
     modes = modes_of(prepared, lists.queries)
-    found = {}
+    by_mode = {}
     for mode, sign in MODES.items():
         inside = modes == sign
         if inside.any():
-            own = lists.select(inside)
-            said = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
+            inside_lists = lists.select(inside)
+            log_odds = _centred(odds[np.repeat(inside, lists.counts)], inside_lists.counts)
             numbers = confidence.of(sign)
-            values = _log_p(own, numbers) + prior.weights[mode] * said
-            found[mode] = {
-                "hit_rates": hit_rates(own, values),
-                **calibration_of(own, posterior(values, own.counts), prepared, numbers),
+            values = _log_p(inside_lists, numbers) + prior.weights[mode] * log_odds
+            by_mode[mode] = {
+                "hit_rates": hit_rates(inside_lists, values),
+                **calibration_of(
+                    inside_lists, posterior(values, inside_lists.counts), prepared, numbers
+                ),
             }
-    return found
+    return by_mode
 
 
 def _queries(prepared: Prepared, lists: ListScores, options: FitOptions) -> Queries:
@@ -203,5 +211,5 @@ def _log_p(lists: ListScores, numbers: PolarityCalibration) -> Floats:
 
 def _centred(values: npt.NDArray[np.floating], counts: npt.NDArray[np.integer]) -> Floats:
     """Values less the mean of their list."""
-    lists, own = Ragged(np.asarray(counts, np.int64)), np.asarray(values, np.float64)
-    return np.asarray(own - lists.repeat_per_list(lists.sum(own) / lists.counts))
+    lists, double = Ragged(np.asarray(counts, np.int64)), np.asarray(values, np.float64)
+    return np.asarray(double - lists.repeat_per_list(lists.sum(double) / lists.counts))

@@ -80,14 +80,14 @@ class BundledMolecules:
         BundleError
             A mass is no positive number, or the ppm are out of range.
         """
-        wanted = np.asarray(masses, np.float64)
-        if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
+        centres = np.asarray(masses, np.float64)
+        if centres.ndim != 1 or not np.isfinite(centres).all() or (centres <= 0).any():
             raise BundleError("masses hold what is no positive number")
         if not 0 <= ppm < 1e6:
             raise BundleError(f"{ppm:g} ppm: expected 0 or more, below 1,000,000")
-        width = wanted * ppm * 1e-6
-        low = np.searchsorted(self.masses, wanted - width, side="left")
-        high = np.searchsorted(self.masses, wanted + width, side="right")
+        width = centres * ppm * 1e-6
+        low = np.searchsorted(self.masses, centres - width, side="left")
+        high = np.searchsorted(self.masses, centres + width, side="right")
         return ranges(low, high)
 
     def by_mass(
@@ -117,20 +117,20 @@ class BundledMolecules:
     @cached_property
     def rows_by_key(self) -> Mapping[str, list[int]]:
         """Rows of the molecules of each key."""
-        found: dict[str, list[int]] = {}
+        by_key: dict[str, list[int]] = {}
         for row, key in enumerate(self.table["key"].to_pylist()):
-            found.setdefault(key, []).append(row)
-        return found
+            by_key.setdefault(key, []).append(row)
+        return by_key
 
     def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Molecules at these rows, in this order; column ``row`` has the rows."""
-        wanted = np.asarray(rows, np.int64)
-        table = self.table.select(list(columns)).take(column_of(wanted))
-        return table.add_column(0, "row", column_of(wanted))
+        indices = np.asarray(rows, np.int64)
+        table = self.table.select(list(columns)).take(column_of(indices))
+        return table.add_column(0, "row", column_of(indices))
 
     def collections(self) -> list[str]:
         """Names of the sources that its molecules come from."""
-        return sorted({name for each in self.table["sources"].to_pylist() for name in each})
+        return sorted({name for names in self.table["sources"].to_pylist() for name in names})
 
 
 def column_of(values: npt.NDArray[Any]) -> pa.Array:
@@ -163,6 +163,6 @@ def molecule_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         empty: dict[str, list[str]] = {name: [] for name in _LISTS}
         held = merged.setdefault((row["key"], mass), {**row, "mass": mass, **empty})
         for name in _LISTS:
-            held[name] += [each for each in row[name] if each not in held[name]]
+            held[name] += [value for value in row[name] if value not in held[name]]
     ordered = sorted(merged.values(), key=lambda row: (row["mass"], row["key"]))
     return pa.Table.from_pylist(ordered, SCHEMA)

@@ -80,13 +80,13 @@ class References:
 
     def features_by_ion(self) -> dict[str, Counter[str]]:
         """Pairs of a molecule and an ion, counted by ion, for each ion mode."""
-        found: dict[str, Counter[str]] = {mode: Counter() for mode in MODES}
+        counts: dict[str, Counter[str]] = {mode: Counter() for mode in MODES}
         adducts = self.records["adduct"].to_pylist()
         pairs = set(zip(self.molecule_of.tolist(), adducts, self.ions.modes.tolist(), strict=True))
         for _, adduct, mode in sorted(pairs):
             if adduct:
-                found["negative" if mode < 0 else "positive"][adduct] += 1
-        return found
+                counts["negative" if mode < 0 else "positive"][adduct] += 1
+        return counts
 
     @classmethod
     def of_library(cls, library: Library) -> "References":
@@ -95,8 +95,8 @@ class References:
         for row in rows:  # the key of a bundle's molecule that InChI cannot name is its SMILES
             row["inchikey"] = "" if row["inchikey"].startswith("SMILES=") else row["inchikey"]
         return cls(
-            PeakLists._make(np.array(each) for each in library.peaks),
-            PrecursorIons._make(np.array(each) for each in library.ions),
+            PeakLists._make(np.array(array) for array in library.peaks),
+            PrecursorIons._make(np.array(array) for array in library.ions),
             library.records,
             np.asarray(library.molecule_of, np.int64),
             [DescribedMolecule(**row) for row in rows],
@@ -138,7 +138,7 @@ def references_from(
         compact_ions(ions),
         pa.Table.from_pylist(records, RECORD_SCHEMA),
         np.asarray(molecule_of, np.int64),
-        [_described(prepared, int(each)) for each in table],
+        [_described(prepared, int(number)) for number in table],
     )
 
 
@@ -168,11 +168,11 @@ def measured(run: Run, prepared: Prepared, confidence: Confidence, setting: str)
         return {}
     lists = usable_lists(run, prepared, MEASURED_ON, setting)
     modes = modes_of(prepared, lists.queries)
-    found = {}
+    by_mode = {}
     for mode, sign in MODES.items():
         if (modes == sign).any():
-            found[mode] = _measure(lists.select(modes == sign), prepared, confidence.of(sign))
-    return found
+            by_mode[mode] = _measure(lists.select(modes == sign), prepared, confidence.of(sign))
+    return by_mode
 
 
 def _measure(lists: ListScores, prepared: Prepared, numbers: PolarityCalibration) -> dict[str, Any]:
@@ -219,8 +219,8 @@ def calibration_of(
 
 def interval_of(values: Any, molecule: npt.NDArray[np.integer]) -> list[float]:
     """Mean and 95 % interval over molecules."""
-    found = bootstrap(values, molecule)
-    return [round(float(each), 6) for each in (found.mean, found.low, found.high)]
+    interval = bootstrap(values, molecule)
+    return [round(float(value), 6) for value in (interval.mean, interval.low, interval.high)]
 
 
 def refit_channels(

@@ -1,7 +1,7 @@
 """Take a data set from a bundle: real spectra, split by structure.
 
-Small enough to train on in a minute or two. Its lists are the molecules of the box that are nearest
-in mass, so that they are long enough to rank, and less alike than those of a large database.
+Small enough to train on in a minute or two. Its lists are the bundled molecules that are nearest in
+mass, so that they are long enough to rank, and less alike than those of a large database.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from mzseek.datasets.files import DatasetFiles, write_candidates, write_table
 from mzseek.evidence.queries import stable_hash
 
 _FOLDS = {"train": 0.7, "val": 0.15, "test": 0.15}
-_ALIKE = 0.6
+_TANIMOTO = 0.6
 _KIND = "morgan2"
 SETTING = "mass"
 
@@ -43,7 +43,7 @@ def write_subset(
     spectra, each : int
         Spectra in all, and of one molecule, at the most; of positive mode.
     candidates : int
-        Length of a list: the molecule itself, and the others of the box nearest in mass.
+        Length of a list: the molecule itself, and the others nearest in mass.
     seed : int
         Of the draw of molecules and of the split.
     with_formula : bool
@@ -66,50 +66,50 @@ def write_subset(
     known = np.unique(molecule)
     table = library.molecules.take(known)
     smiles = table["smiles"].to_pylist()
-    clusters = structure_clusters(fingerprints(smiles, _KIND), _ALIKE)
+    clusters = structure_clusters(fingerprints(smiles, _KIND), _TANIMOTO)
     folds = assign_folds(clusters, _FOLDS, seed)
-    place = {int(own): at for at, own in enumerate(known)}
+    index = {int(number): at for at, number in enumerate(known)}
     out.mkdir(parents=True, exist_ok=True)
     files = DatasetFiles(out / "spectra.tsv.gz", {SETTING: out / "candidates_mass.json.gz"})
-    facts = table.to_pylist()
+    rows = table.to_pylist()
     write_table(
         files.spectra,
         (
-            _row(bundle, int(record), facts[place[int(own)]], folds[place[int(own)]])
-            for record, own in zip(chosen, molecule, strict=True)
+            _row(bundle, int(record), rows[index[int(number)]], folds[index[int(number)]])
+            for record, number in zip(chosen, molecule, strict=True)
         ),
     )
-    write_candidates(files.candidates[SETTING], _lists(bundle, facts, candidates, seed))
+    write_candidates(files.candidates[SETTING], _lists(bundle, rows, candidates, seed))
     if with_formula:
         files.candidates["formula"] = out / "candidates_formula.json.gz"
-        write_candidates(files.candidates["formula"], _formula_lists(bundle, facts, seed))
+        write_candidates(files.candidates["formula"], _formula_lists(bundle, rows, seed))
     return files
 
 
-def _chosen(bundle: Bundle, most: int, each: int, seed: int) -> npt.NDArray[np.int64]:
-    """Records by lot: molecule after molecule, some spectra of each."""
+def _chosen(bundle: Bundle, max_spectra: int, each: int, seed: int) -> npt.NDArray[np.int64]:
+    """Draw records by a stable hash: molecule after molecule, some spectra of each."""
     library = bundle.library
     names = library.records["identifier"].to_pylist()
     keys = library.molecules["inchikey"].to_pylist()
-    own: dict[int, list[int]] = {}
+    records_of: dict[int, list[int]] = {}
     for record in np.flatnonzero(np.asarray(library.ions.modes) > 0).tolist():
-        own.setdefault(int(library.molecule_of[record]), []).append(record)
+        records_of.setdefault(int(library.molecule_of[record]), []).append(record)
     salt = str(seed).encode()
-    found: list[int] = []
-    for molecule in sorted(own, key=lambda at: stable_hash(salt, keys[at].encode())):
-        if len(found) >= most:
+    chosen: list[int] = []
+    for molecule in sorted(records_of, key=lambda at: stable_hash(salt, keys[at].encode())):
+        if len(chosen) >= max_spectra:
             break
-        lots = sorted(own[molecule], key=lambda at: stable_hash(salt, names[at].encode()))
-        found += lots[:each]
-    return np.array(sorted(found[:most]), np.int64)
+        lots = sorted(records_of[molecule], key=lambda at: stable_hash(salt, names[at].encode()))
+        chosen += lots[:each]
+    return np.array(sorted(chosen[:max_spectra]), np.int64)
 
 
 def _row(bundle: Bundle, record: int, molecule: dict[str, object], fold: str) -> dict[str, object]:
     library = bundle.library
-    facts = library.records.slice(record, 1).to_pylist()[0]
+    metadata = library.records.slice(record, 1).to_pylist()[0]
     here = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
     return {
-        "identifier": facts["identifier"],
+        "identifier": metadata["identifier"],
         "mzs": ",".join(f"{mz:.5f}" for mz in library.peaks.values[here]),
         "intensities": ",".join(f"{height:.6g}" for height in library.peaks.weights[here]),
         "smiles": molecule["smiles"],
@@ -117,9 +117,9 @@ def _row(bundle: Bundle, record: int, molecule: dict[str, object], fold: str) ->
         "formula": molecule["formula"],
         "parent_mass": molecule["mass"],
         "precursor_mz": float(library.ions.precursors[record]),
-        "adduct": facts["adduct"],
-        "instrument_type": facts["instrument_type"],
-        "collision_energy": facts["collision_energy"],
+        "adduct": metadata["adduct"],
+        "instrument_type": metadata["instrument_type"],
+        "collision_energy": metadata["collision_energy"],
         "fold": fold,
     }
 
@@ -127,7 +127,7 @@ def _row(bundle: Bundle, record: int, molecule: dict[str, object], fold: str) ->
 def _formula_lists(
     bundle: Bundle, molecules: list[dict[str, object]], seed: int
 ) -> Iterator[tuple[str, list[str]]]:
-    """Bundled molecules of equal formula for each molecule, in an order by lot."""
+    """Bundled molecules of equal formula for each molecule, in an order by hash."""
     same: dict[object, list[dict[str, str]]] = {}
     for row in bundle.molecules.table.select(["key", "smiles", "formula"]).to_pylist():
         same.setdefault(row["formula"], []).append(row)
@@ -141,15 +141,15 @@ def _formula_lists(
 def _lists(
     bundle: Bundle, molecules: list[dict[str, object]], length: int, seed: int
 ) -> Iterator[tuple[str, list[str]]]:
-    """For each molecule those of the box that are nearest in mass, in an order by lot."""
-    boxed = bundle.molecules
-    keys = boxed.table["key"].to_pylist()
+    """Bundled molecules nearest in mass to each molecule, in an order by hash."""
+    bundled = bundle.molecules
+    keys = bundled.table["key"].to_pylist()
     salt = str(seed).encode()
     for molecule in molecules:
         key, mass = str(molecule["inchikey"])[:14], float(str(molecule["mass"]))
-        at = int(np.searchsorted(boxed.masses, mass))
-        around = np.arange(max(at - length, 0), min(at + length, len(boxed)))
-        order = around[np.argsort(np.abs(boxed.masses[around] - mass), kind="stable")]
-        others = [boxed.smiles[i] for i in order if keys[i] != key][: length - 1]
+        at = int(np.searchsorted(bundled.masses, mass))
+        around = np.arange(max(at - length, 0), min(at + length, len(bundled)))
+        order = around[np.argsort(np.abs(bundled.masses[around] - mass), kind="stable")]
+        others = [bundled.smiles[i] for i in order if keys[i] != key][: length - 1]
         smiles = str(molecule["smiles"])
-        yield smiles, sorted([smiles, *others], key=lambda each: stable_hash(salt, each.encode()))
+        yield smiles, sorted([smiles, *others], key=lambda text: stable_hash(salt, text.encode()))

@@ -94,7 +94,9 @@ def is_allowed(licence: str, allowed: Sequence[str] = MAY_BE_SHIPPED) -> bool:
     >>> is_allowed("CC BY 4.0"), is_allowed("CC BY-NC"), is_allowed(""), is_allowed("", ["any"])
     (True, False, False, True)
     """
-    return ANY in allowed or licence_family(licence) in {licence_family(each) for each in allowed}
+    return ANY in allowed or licence_family(licence) in {
+        licence_family(family) for family in allowed
+    }
 
 
 def licence_text(
@@ -205,8 +207,8 @@ def write_bundle(
     }
     with _replaced(out, sources) as folder:
         if prior is not None:
-            fields, own = pack_prior(prior)
-            arrays |= own
+            fields, prior_arrays = pack_prior(prior)
+            arrays |= prior_arrays
             _write_json(folder / PRIOR, fields)
         write_arrays(folder / ARRAYS, arrays)
         _write_json(folder / MODEL, {**described, "fingerprint": fingerprint})
@@ -282,14 +284,14 @@ def library_rows(
     keys: Sequence[tuple[str, float]], molecules: BundledMolecules
 ) -> npt.NDArray[np.int64]:
     """Rows of the library's molecules (key and mass) in the table of all."""
-    found = []
+    indices = []
     for key, mass in keys:
         rows = molecules.rows_by_key.get(key, [])
         same = [row for row in rows if abs(molecules.masses[row] - mass) < 2e-6]
         if not same:
             raise BundleError(f"{key}: a molecule of the library is not among the molecules")
-        found.append(same[0])
-    return np.array(found, np.int64)
+        indices.append(same[0])
+    return np.array(indices, np.int64)
 
 
 def _write_json(path: Path, fields: Mapping[str, Any]) -> None:

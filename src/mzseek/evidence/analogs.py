@@ -111,30 +111,30 @@ class Regression:
         """Weights of the points as rows: shape (spectra, points)."""
         weights = np.zeros((spectra.shape[0], len(self._points)), np.float32)
         for negative in (False, True):
-            own = np.flatnonzero((self._points % 2 == 1) == negative)
+            points = np.flatnonzero((self._points % 2 == 1) == negative)
             queries = np.flatnonzero(is_negative == negative)
-            if not len(own) or not len(queries):
+            if not len(points) or not len(queries):
                 continue
-            shared = (self.rows[own] @ spectra[queries].T).toarray()
+            shared = (self.rows[points] @ spectra[queries].T).toarray()
             right = np.ascontiguousarray(shared.T, np.float64)
             solve = _solve_by_rows if is_plain() else _solve
-            solve(self._factor(own, negative), right)
-            weights[np.ix_(queries, own)] = right
+            solve(self._factor(points, negative), right)
+            weights[np.ix_(queries, points)] = right
         return weights
 
     def by_molecule(self, peaks: PeakLists, ions: PrecursorIons, molecules: int) -> Values:
         """The same summed by molecule: shape (molecules, spectra)."""
         weights = self.weights(peaks, ions)
-        found = np.zeros((molecules, weights.shape[1]), np.float32)
+        summed = np.zeros((molecules, weights.shape[1]), np.float32)
         for negative in (False, True):  # a molecule has one point of each mode, at the most
-            own = np.flatnonzero((self._points % 2 == 1) == negative)
-            found[self.molecule[own]] += weights[own]
-        return found
+            points = np.flatnonzero((self._points % 2 == 1) == negative)
+            summed[self.molecule[points]] += weights[points]
+        return summed
 
-    def _factor(self, own: npt.NDArray[np.intp], negative: bool) -> Values:
+    def _factor(self, points: npt.NDArray[np.intp], negative: bool) -> Values:
         """Return the Cholesky factor L of an ion mode's kernel, with Lᵀ above it; cached."""
         if negative not in self._factors:
-            rows = self.rows[own]
+            rows = self.rows[points]
             kernel = (rows @ rows.T).toarray()
             kernel[np.diag_indices_from(kernel)] += self._ridge
             with threadpool_limits(1, "blas"):
@@ -146,13 +146,13 @@ class Regression:
 
 def _mirrored(upper: npt.NDArray[np.floating]) -> Values:
     """Return a symmetric matrix with the upper triangle of another one."""
-    found = np.ascontiguousarray(upper, np.float32)
-    for start in range(0, len(found), _BLOCK):
+    symmetric = np.ascontiguousarray(upper, np.float32)
+    for start in range(0, len(symmetric), _BLOCK):
         end = start + _BLOCK
-        block = np.triu(found[start:end, start:end])
-        found[start:end, start:end] = block + np.triu(block, 1).T
-        found[end:, start:end] = found[start:end, end:].T
-    return found
+        block = np.triu(symmetric[start:end, start:end])
+        symmetric[start:end, start:end] = block + np.triu(block, 1).T
+        symmetric[end:, start:end] = symmetric[start:end, end:].T
+    return symmetric
 
 
 # Not `scipy.linalg.cho_solve`: BLAS adds in an order that depends on the number of right sides.
@@ -169,36 +169,36 @@ def _solve(factor: Values, rows: Floats) -> None:
         for row in range(len(rows)):
             for column in range(first, last):
                 rows[row, column] /= factor[column, column]
-                for place in range(column + 1, last):
-                    rows[row, place] -= rows[row, column] * factor[column, place]
+                for other in range(column + 1, last):
+                    rows[row, other] -= rows[row, column] * factor[column, other]
             if last < size:
                 a, b, c, d = (
                     rows[row, first], rows[row, first + 1], rows[row, first + 2],
                     rows[row, first + 3],
                 )  # fmt: skip
-                for place in range(last, size):
-                    value = rows[row, place] - a * factor[first, place]
-                    value -= b * factor[first + 1, place]
-                    value -= c * factor[first + 2, place]
-                    rows[row, place] = value - d * factor[first + 3, place]
+                for other in range(last, size):
+                    value = rows[row, other] - a * factor[first, other]
+                    value -= b * factor[first + 1, other]
+                    value -= c * factor[first + 2, other]
+                    rows[row, other] = value - d * factor[first + 3, other]
     last = size
     while last > 0:
         first = max(last - 4, 0)
         for row in range(len(rows)):
             for column in range(last - 1, first - 1, -1):
                 rows[row, column] /= factor[column, column]
-                for place in range(first, column):
-                    rows[row, place] -= rows[row, column] * factor[column, place]
+                for other in range(first, column):
+                    rows[row, other] -= rows[row, column] * factor[column, other]
             if first > 0:
                 a, b, c, d = (
                     rows[row, last - 1], rows[row, last - 2], rows[row, last - 3],
                     rows[row, last - 4],
                 )  # fmt: skip
-                for place in range(first):
-                    value = rows[row, place] - a * factor[last - 1, place]
-                    value -= b * factor[last - 2, place]
-                    value -= c * factor[last - 3, place]
-                    rows[row, place] = value - d * factor[last - 4, place]
+                for other in range(first):
+                    value = rows[row, other] - a * factor[last - 1, other]
+                    value -= b * factor[last - 2, other]
+                    value -= c * factor[last - 3, other]
+                    rows[row, other] = value - d * factor[last - 4, other]
         last = first
 
 
@@ -285,7 +285,7 @@ class Analogs(Channel):
 
     def features(self, state: ChannelState, queries: Queries) -> Features:
         """Similarity of candidates to the molecules of similar spectra, weighted by theirs."""
-        found = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
+        values = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
         peaks, ions = peak_lists(queries.spectra)
         nearest, spectral = self._nearest(state, peaks, ions)
         references = [_reference_similarity(state, kind) for kind in self.kinds]
@@ -309,28 +309,28 @@ class Analogs(Channel):
                 return _among(molecules, rows, self.kinds[number], reference, masses)
 
             itself = among(queries.molecules, members)
-            counted = np.ones(len(masses), np.bool_)
+            usable = np.ones(len(masses), np.bool_)
             if queries.excluded_analogs is not None:
-                counted = ~among(*queries.excluded_analogs[own_list])
+                usable = ~among(*queries.excluded_analogs[own_list])
             analogs = np.unique(nearest[spectra])
             analogs = analogs[analogs >= 0]
             regressed, similarities = reference.to_rows(
                 words[number][members], weights[:, spectra],
-                included=counted, maybe_same=itself, same=_SAME, selected=analogs,
+                included=usable, maybe_same=itself, same=_SAME, selected=analogs,
             )  # fmt: skip
             by_nearest = np.zeros((len(spectra), len(members), len(_OF_NEAREST)), np.float32)
-            for place, spectrum in enumerate(spectra):
+            for position, spectrum in enumerate(spectra):
                 there = nearest[spectrum] >= 0
                 columns = np.searchsorted(analogs, nearest[spectrum][there])
-                by_nearest[place] = nearest_features(
+                by_nearest[position] = nearest_features(
                     similarities[:, columns], spectral[spectrum][there]
                 )
             rows = queries.ragged.starts[spectra][:, None] + np.arange(len(members))
             columns = slice(number * len(_NAMES), (number + 1) * len(_NAMES))
-            found[rows, columns] = np.concatenate([by_nearest, regressed.transpose(1, 0, 2)], 2)
+            values[rows, columns] = np.concatenate([by_nearest, regressed.transpose(1, 0, 2)], 2)
 
         in_threads(score, len(work), None)
-        return found
+        return values
 
     def use_library(self, state: ChannelState, library: Library) -> None:
         """Search the library's analog index if its spectra are those of the state."""
@@ -385,7 +385,7 @@ class Analogs(Channel):
         row_of = {words.tobytes(): row for row, words in reversed(list(enumerate(known)))}
         table = self._table(smiles)
         words = np.hstack([table.words(kind) for kind in self.kinds])
-        return np.array([row_of.get(each.tobytes(), -1) for each in words], np.int64)
+        return np.array([row_of.get(row.tobytes(), -1) for row in words], np.int64)
 
     def _table(self, smiles: list[str]) -> Molecules:
         table = Molecules(smiles, self.kinds[0], jobs=1)
@@ -402,9 +402,9 @@ class Analogs(Channel):
 
             library: Library | None = state.cache.get("library")
             if library is not None and all(
-                np.array_equal(own, other)
+                np.array_equal(array, other)
                 for pair in zip(_references(state), (library.peaks, library.ions), strict=True)
-                for own, other in zip(*pair, strict=True)
+                for array, other in zip(*pair, strict=True)
             ):
                 state.cache["index"] = library.index("analog")
             else:
@@ -434,14 +434,14 @@ def _among(
     matches, and would raise the scores of its isomers. Fingerprints do not distinguish a chain
     from a longer one, and masses do: that is an analog.
     """
-    own = fingerprint_hashes(molecules.words(kind)[rows])
-    found = np.isin(reference.hashes, own)
-    for known in np.flatnonzero(found).tolist():
-        same = rows[own == reference.hashes[known]].tolist()
-        found[known] = (
+    listed = fingerprint_hashes(molecules.words(kind)[rows])
+    present = np.isin(reference.hashes, listed)
+    for known in np.flatnonzero(present).tolist():
+        same = rows[listed == reference.hashes[known]].tolist()
+        present[known] = (
             min(abs(_mass(molecules.smiles[row]) - masses[known]) for row in same) <= _SAME_MASS
         )
-    return found
+    return present
 
 
 @lru_cache(maxsize=10_000)
@@ -496,8 +496,8 @@ def _spectra_of(state: ChannelState, molecules: Ints) -> set[tuple[int, bytes]]:
     """Reference spectra of some known molecules: (row of the molecule, content)."""
     molecule_of = state.arrays["molecule_of"]
     references = ReferenceSpectra(*_references(state), molecule_of, (), np.empty(0, "S14"))
-    own = references.only(np.flatnonzero(np.isin(molecule_of, molecules)))
-    return set(zip(own.molecule.tolist(), own.contents(), strict=True))
+    selected = references.only(np.flatnonzero(np.isin(molecule_of, molecules)))
+    return set(zip(selected.molecule.tolist(), selected.contents(), strict=True))
 
 
 def _reference_similarity(state: ChannelState, kind: str) -> ReferenceSimilarity:

@@ -153,9 +153,9 @@ def _systematic(pool: Ints, p: Floats, truth: int, size: int, rng: np.random.Gen
     on_truth = ends[index] - width[index] * rng.random()
     nth = min(int(on_truth), size - 1)
     points = on_truth - nth + np.arange(size)
-    found = np.minimum(np.searchsorted(ends, points, side="left"), len(pool) - 1)
-    found[nth] = index  # also where a sum was rounded the other way
-    return np.asarray(pool[np.unique(found)], np.int64)
+    drawn = np.minimum(np.searchsorted(ends, points, side="left"), len(pool) - 1)
+    drawn[nth] = index  # also where a sum was rounded the other way
+    return np.asarray(pool[np.unique(drawn)], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,14 +302,14 @@ def structure_groups(
         The training set is a single cluster.
     """
     clusters = structure_clusters(rows, tanimoto)
-    training, own = np.unique(clusters[in_training], return_inverse=True)
+    training, cluster_index = np.unique(clusters[in_training], return_inverse=True)
     if len(training) < 2:
         raise EvidenceError(
             f"{int(in_training.sum()):,} molecules to learn from, in {len(training)} structure "
             "clusters; expected two at least"
         )
     names = [str(group) for group in range(min(number, len(training)))]
-    dealt = np.array(assign_folds(own, dict.fromkeys(names, 1 / len(names))), np.int64)
+    dealt = np.array(assign_folds(cluster_index, dict.fromkeys(names, 1 / len(names))), np.int64)
     of_cluster = np.full(int(clusters.max()) + 1, -1, np.int64)
     of_cluster[clusters[in_training]] = dealt
     return of_cluster[clusters]
@@ -377,11 +377,11 @@ def pool_of(
     all_forms = standard_forms(
         prepared, keep_stereo=database.keep_stereo, engine=engine, progress=progress
     )
-    found = mine(
+    mined_molecules = mine(
         database, truths_of(all_forms, database.fingerprint), by=by, keep=max_decoys,
         kind="random", ppm=ppm, seed=seed, engine=engine, progress=progress,
     )  # fmt: skip
-    mined = sorted(found, key=lambda molecule: molecule.number)
+    mined = sorted(mined_molecules, key=lambda molecule: molecule.number)
     own = np.array([molecule.own for molecule in mined], np.int64)
     forms = [all_forms[molecule.number] for molecule in mined]
     decoys = [molecule.rows[molecule.similarities < 1] for molecule in mined]
@@ -389,7 +389,7 @@ def pool_of(
     added = [form for form, row in zip(forms, own.tolist(), strict=True) if row < 0]
     truths = np.where(own >= 0, np.searchsorted(rows, own), 0)
     truths[own < 0] = len(rows) + np.arange(len(added))
-    counts = np.array([1 + len(each) for each in decoys], np.int64)
+    counts = np.array([1 + len(rows_of) for rows_of in decoys], np.int64)
     labels = np.zeros(int(counts.sum()), bool)
     labels[pointers(counts)[:-1]] = True
     members = np.empty(len(labels), np.int64)
@@ -500,10 +500,10 @@ def draw_all(
     reasons: Counter[str] = Counter()
     starts = lists.ragged.starts.tolist()
     for number, (start, count) in enumerate(zip(starts, lists.counts.tolist(), strict=True)):
-        own = slice(start, start + count)
+        inside = slice(start, start + count)
         rng = np.random.default_rng([seed, int(numbers[number])])
-        truth = int(np.flatnonzero(lists.labels[own])[0])
-        drawn = draw_list(probabilities(scores[own]), truth, rng, max_size)
+        truth = int(np.flatnonzero(lists.labels[inside])[0])
+        drawn = draw_list(probabilities(scores[inside]), truth, rng, max_size)
         if isinstance(drawn, str):
             reasons[drawn] += 1
         else:
@@ -696,7 +696,9 @@ def _measure(pool: Pool, matched: MatchedLists, folds: dict[str, Flags]) -> dict
         "l2": matched.l2,
         "rounds": matched.rounds,
         "pool_mean": float(pool.lists.counts.mean()),
-        "effective_mean": float(np.mean([effective_size(probabilities(own)) for own in scores])),
+        "effective_mean": float(
+            np.mean([effective_size(probabilities(list_scores)) for list_scores in scores])
+        ),
         "blind": blind,
     }
 

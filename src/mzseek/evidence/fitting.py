@@ -92,12 +92,12 @@ class StructureGroups:
 
     def indices(self, inchikey14: Keys) -> Ints:
         """Indices of molecules, which must all be known."""
-        found = np.searchsorted(self.inchikey14, inchikey14)
-        found = np.minimum(found, max(len(self) - 1, 0))
-        unknown = not len(self) or (self.inchikey14[found] != inchikey14).any()
+        index = np.searchsorted(self.inchikey14, inchikey14)
+        index = np.minimum(index, max(len(self) - 1, 0))
+        unknown = not len(self) or (self.inchikey14[index] != inchikey14).any()
         if len(inchikey14) and unknown:
             raise EvidenceError("a molecule is in no group, expected one of those that were dealt")
-        return np.asarray(found, np.int64)
+        return np.asarray(index, np.int64)
 
     def groups_of(self, inchikey14: Keys) -> Ints:
         """The group of each molecule."""
@@ -158,7 +158,7 @@ class CrossFittedChannel:
         EvidenceError
             The channel was fitted on one of the molecules, and cannot leave it out.
         """
-        found = np.zeros((queries.ragged.total, len(self.channel.feature_names)), np.float32)
+        values = np.zeros((queries.ragged.total, len(self.channel.feature_names)), np.float32)
         group = self.groups.groups_of(queries.inchikey14)
         # Molecules unlike all of the training set are scored as new spectra are.
         seen = self.groups.seen(self.state, queries.inchikey14) & (not self.channel.pretrained)
@@ -170,8 +170,8 @@ class CrossFittedChannel:
             if to_fit or not self.channel.pretrained:
                 self.check_unseen(state, queries.inchikey14[inside])
             part = queries.only(inside)
-            found[queries.rows(inside)] = self.channel.features(state, part)
-        return found
+            values[queries.rows(inside)] = self.channel.features(state, part)
+        return values
 
     def check_unseen(self, state: ChannelState, inchikey14: Keys) -> None:
         """Refuse molecules that a state was fitted on, or their near-duplicates."""
@@ -186,8 +186,8 @@ class CrossFittedChannel:
 
     def _state_without(self, group: int) -> ChannelState:
         if group not in self._without:
-            own = self.groups.inchikey14[self.groups.group == group]
-            rest = self.training_set.without(own)
+            group_keys = self.groups.inchikey14[self.groups.group == group]
+            rest = self.training_set.without(group_keys)
             if not len(rest.spectra):
                 raise EvidenceError(
                     f"{self.channel.label} would have nothing to learn from: all molecules of the "
@@ -284,27 +284,32 @@ class MergedLists:
                 else nothing
                 for number in molecules
             ]
-        merged = [np.unique(np.concatenate(own)) for own in zip(*lists.values(), strict=True)]
+        merged = [
+            np.unique(np.concatenate(lists_of)) for lists_of in zip(*lists.values(), strict=True)
+        ]
         table, members = np.unique(np.concatenate(merged), return_inverse=True)
         queries = Queries(
             spectra_from(prepared, spectra if read is None else read),
             np.asarray(list_of, np.int64),
-            pointers([len(own) for own in merged]),
+            pointers([len(lists_of) for lists_of in merged]),
             members.astype(np.int64),
             molecules_from(prepared, table, jobs),
             inchikey14=prepared.inchikey14[prepared.molecule[spectra]],
         )
         return cls(
             queries,
-            {name: pointers([len(each) for each in own]) for name, own in lists.items()},
+            {
+                name: pointers([len(members) for members in lists_of])
+                for name, lists_of in lists.items()
+            },
             {
                 name: np.concatenate(
                     [
-                        np.searchsorted(all_of, each)
-                        for all_of, each in zip(merged, own, strict=True)
+                        np.searchsorted(all_of, members)
+                        for all_of, members in zip(merged, lists_of, strict=True)
                     ]
                 ).astype(np.int64)
-                for name, own in lists.items()
+                for name, lists_of in lists.items()
             },
         )
 
@@ -332,21 +337,23 @@ def swapped(prepared: Prepared, spectra: Ints) -> Ints:
     adducts = np.array([prepared.adduct(int(number)) or "" for number in spectra])
     names = [prepared.identifiers[int(number)].encode() for number in spectra]
     mz = prepared.precursor_mz[spectra]
-    found = np.empty(len(spectra), np.int64)
+    nearest_other = np.empty(len(spectra), np.int64)
     for adduct in np.unique(adducts):
         inside = np.flatnonzero(adducts == adduct)
-        for own in inside:
-            others = inside[cluster[inside] != cluster[own]]
+        for spectrum in inside:
+            others = inside[cluster[inside] != cluster[spectrum]]
             if not len(others):
                 raise EvidenceError(
-                    f"{names[own].decode()}: there is no spectrum of {adduct or 'its adduct'} of "
-                    "another molecule to take in its place"
+                    f"{names[spectrum].decode()}: there is no spectrum of "
+                    f"{adduct or 'its adduct'} of another molecule to take in its place"
                 )
             # Spectra of one molecule are equally near: a hash decides, not the order.
-            distance = np.abs(mz[others] - mz[own]).round(3)
+            distance = np.abs(mz[others] - mz[spectrum]).round(3)
             nearest = others[distance == distance.min()]
-            found[own] = min(nearest, key=lambda other: stable_hash(names[own], names[other]))
-    return spectra[found]
+            nearest_other[spectrum] = min(
+                nearest, key=lambda other: stable_hash(names[spectrum], names[other])
+            )
+    return spectra[nearest_other]
 
 
 @dataclass(frozen=True, eq=False)
@@ -386,37 +393,43 @@ class Predictor:
         read = swapped(prepared, spectra) if self.swap else spectra
         usable: dict[str, Ints] = {}
         ends: dict[str, Ints] = {}
-        found: dict[str, Features] = {}
+        contributions: dict[str, Features] = {}
         load = np.zeros(len(spectra), np.int64)  # candidates of each spectrum
         for setting in prepared.measured_settings:
-            own = [queries_with_truth(prepared, spectra, setting, name) for name in IDENTITY_BITS]
-            usable[setting] = np.unique(np.concatenate(own))
+            by_identity = [
+                queries_with_truth(prepared, spectra, setting, name) for name in IDENTITY_BITS
+            ]
+            usable[setting] = np.unique(np.concatenate(by_identity))
             lists = prepared.candidates(setting)
             sizes = lists.sizes[lists.list_of[prepared.molecule[usable[setting]]]].astype(np.int64)
             ends[setting] = pointers(sizes)
-            found[setting] = np.zeros((int(sizes.sum()), len(self.channels)), np.float32)
+            contributions[setting] = np.zeros((int(sizes.sum()), len(self.channels)), np.float32)
             load[np.isin(spectra, usable[setting])] += sizes
-        kept = np.flatnonzero(load)
+        usable_spectra = np.flatnonzero(load)
         done = 0
-        for batch in _batches(prepared.molecule[spectra[kept]], load[kept]):
-            here = kept[batch]
+        for batch in _batches(prepared.molecule[spectra[usable_spectra]], load[usable_spectra]):
+            here = usable_spectra[batch]
             merged = MergedLists.of(prepared, spectra[here], list(usable), read[here], self.jobs)
             features = self._features(merged.queries, fold)
             for setting, queries in usable.items():
                 inside = np.flatnonzero(np.isin(spectra[here], queries))
                 at = np.searchsorted(queries, spectra[here][inside])
                 rows = ranges(ends[setting][at], ends[setting][at + 1])[1]
-                found[setting][rows] = self._contributions(merged, setting, inside, features, fold)
+                contributions[setting][rows] = self._contributions(
+                    merged, setting, inside, features, fold
+                )
             done += len(here)
-            progress(f"lists of {fold}", done, len(kept))
-        scores = {name: _list_scores(prepared, usable[name], name, found[name]) for name in usable}
+            progress(f"lists of {fold}", done, len(usable_spectra))
+        scores = {
+            name: _list_scores(prepared, usable[name], name, contributions[name]) for name in usable
+        }
         return Predictions(spectra, np.asarray(prepared.molecule[spectra]), None, scores)
 
     def _features(self, queries: Queries, fold: str) -> list[Features]:
-        precompute([own.channel for own in self.channels], queries.molecules)
+        precompute([fitted.channel for fitted in self.channels], queries.molecules)
         if fold in FOLDS[:2]:
-            return [own.features(queries, to_fit=False) for own in self.channels]
-        return [own.channel.features(own.state, queries) for own in self.channels]
+            return [fitted.features(queries, to_fit=False) for fitted in self.channels]
+        return [fitted.channel.features(fitted.state, queries) for fitted in self.channels]
 
     def _contributions(
         self,
@@ -430,16 +443,18 @@ class Predictor:
         rows, counts = merged.rows(setting, spectra)
         modes, lists = merged.queries.modes[spectra], Ragged(counts)
         if fold not in FOLDS[:2]:
-            own = [values[rows] for values in features]
-            return self.rankers[None].contributions(own, modes, counts)
+            selected = [values[rows] for values in features]
+            return self.rankers[None].contributions(selected, modes, counts)
         group = self.groups.groups_of(merged.queries.inchikey14[spectra])
-        found = np.zeros((lists.total, len(features)), np.float32)
+        contributions = np.zeros((lists.total, len(features)), np.float32)
         for number in np.unique(group).tolist():
             inside = group == number
             of_group = lists.repeat_per_list(inside)
-            own = [values[rows[of_group]] for values in features]
-            found[of_group] = self.rankers[number].contributions(own, modes[inside], counts[inside])
-        return found
+            selected = [values[rows[of_group]] for values in features]
+            contributions[of_group] = self.rankers[number].contributions(
+                selected, modes[inside], counts[inside]
+            )
+        return contributions
 
 
 def _batches(molecule: npt.NDArray[np.integer], sizes: Ints) -> list[Ints]:
@@ -545,7 +560,7 @@ def fit(
                 fitted, queries, groups, options.groups,
                 l2=options.l2, by_molecule=options.by_molecule,
             )  # fmt: skip
-            model = EvidenceModel(channels, [own.state for own in fitted], rankers[None])
+            model = EvidenceModel(channels, [channel.state for channel in fitted], rankers[None])
             described = {"model": model.describe(), "options": asdict(options)}
             run = Run.create(partial, Description.from_dict(described), prepared)
             save_states(run.folder / FOLDER, model.channels, model.states)
@@ -602,8 +617,8 @@ def _fit_channels(
     known = np.concatenate([prepared.in_fold(fold) for fold in FOLDS[:2]])
     groups = structure_groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
     folds = prepared.fold[spectra]
-    own = queries.only(np.flatnonzero(folds == FOLDS.index(FITTED_ON)))
-    training_set = training_set_from(prepared, prepared.in_fold(FITTED_ON), own)
+    training_queries = queries.only(np.flatnonzero(folds == FOLDS.index(FITTED_ON)))
+    training_set = training_set_from(prepared, prepared.in_fold(FITTED_ON), training_queries)
     fitted = [CrossFittedChannel(channel, training_set, groups, progress) for channel in channels]
     inside = np.isin(folds, [FOLDS.index(fold) for fold in fit_on])
     queries = queries.only(np.flatnonzero(inside))
@@ -626,13 +641,13 @@ def _drop_seen(
     queries: Queries, channels: Sequence[CrossFittedChannel], groups: StructureGroups, say: Log
 ) -> Queries:
     """Drop queries about molecules like those that a pretrained channel was trained on."""
-    for own in channels:
-        seen = groups.seen(own.state, queries.inchikey14)
-        if own.channel.pretrained and seen.any():
+    for fitted in channels:
+        seen = groups.seen(fitted.state, queries.inchikey14)
+        if fitted.channel.pretrained and seen.any():
             dropped = len(np.unique(queries.inchikey14[seen]))
             say(
                 f"{dropped:,} of {len(np.unique(queries.inchikey14)):,} molecules are like those "
-                f"that {own.channel.label} was trained on: not fitted on"
+                f"that {fitted.channel.label} was trained on: not fitted on"
             )
             queries = queries.only(np.flatnonzero(~seen))
     if not len(queries):
@@ -646,19 +661,23 @@ def _predict(run: Run, predictor: Predictor, options: FitOptions, progress: Prog
     A pretrained channel has seen the train fold: with one, train is not predicted.
     """
     prepared = predictor.prepared
-    if options.calibrated_on and not any(own.channel.pretrained for own in predictor.channels):
+    if options.calibrated_on and not any(
+        fitted.channel.pretrained for fitted in predictor.channels
+    ):
         fold = prepared.in_fold(FITTED_ON)
         some = sample_molecules(prepared, fold, options.calibrated_on)
         spectra = sample_spectra(prepared, some, options.spectra_each)
-        said = predictor.fold(FITTED_ON, progress, spectra)
-        said.save(run.predictions(STEP, CROSSFITTED_TRAIN), label_of(run, STEP, CROSSFITTED_TRAIN))
+        predictions = predictor.fold(FITTED_ON, progress, spectra)
+        predictions.save(
+            run.predictions(STEP, CROSSFITTED_TRAIN), label_of(run, STEP, CROSSFITTED_TRAIN)
+        )
     for fold_name in PREDICTED:
         if not len(prepared.in_fold(fold_name)):
             continue
-        said = predictor.fold(fold_name, progress)
-        said.save(run.predictions(STEP, fold_name), label_of(run, STEP, fold_name))
+        predictions = predictor.fold(fold_name, progress)
+        predictions.save(run.predictions(STEP, fold_name), label_of(run, STEP, fold_name))
         if fold_name == PREDICTED[0]:
-            means = _hit_rates(said)
+            means = _hit_rates(predictions)
             run.metadata["best"] = {
                 name: {"step": STEP, "value": value} for name, value in means.items()
             }

@@ -217,23 +217,23 @@ def _fill(
 ) -> None:
     """Fill `worths` with the network's output for each pair."""
     width = of_peak.shape[1]
-    one, two = np.zeros(len(first_bias)), np.zeros(len(second_bias))
+    hidden, two = np.zeros(len(first_bias)), np.zeros(len(second_bias))
     numbers = np.zeros(width + 3)
     for pair in range(len(peak)):
         numbers[:width] = of_peak[peak[pair]]
         numbers[width:] = of_error[pair]
-        one[:] = first_bias
+        hidden[:] = first_bias
         for kind in range(3):
             row = rows[kind, pair]
-            for unit in range(len(one)):
-                one[unit] += first[row, unit]
+            for unit in range(len(hidden)):
+                hidden[unit] += first[row, unit]
         for number in range(len(numbers)):
             value = numbers[number]
-            for unit in range(len(one)):
-                one[unit] += value * first[FIRST + number, unit]
+            for unit in range(len(hidden)):
+                hidden[unit] += value * first[FIRST + number, unit]
         two[:] = second_bias
-        for before in range(len(one)):
-            value = one[before]
+        for before in range(len(hidden)):
+            value = hidden[before]
             if value > 0:
                 for unit in range(len(two)):
                     two[unit] += value * second[before, unit]
@@ -258,20 +258,20 @@ def _fill_by_units(
 ) -> None:
     """Fill as `_fill` does, to the same bits, by numpy: unit by unit for many pairs."""
     for start in range(0, len(peak), _BATCH_PAIRS):
-        own = slice(start, start + _BATCH_PAIRS)
-        numbers = np.hstack([of_peak[peak[own]].astype(np.float64), of_error[own]]).T
-        one = np.repeat(first_bias[:, None], numbers.shape[1], axis=1)
-        for kind in rows[:, own]:
-            one += first[kind].T
+        batch = slice(start, start + _BATCH_PAIRS)
+        numbers = np.hstack([of_peak[peak[batch]].astype(np.float64), of_error[batch]]).T
+        hidden = np.repeat(first_bias[:, None], numbers.shape[1], axis=1)
+        for kind in rows[:, batch]:
+            hidden += first[kind].T
         for number, weights in zip(numbers, first[FIRST:], strict=True):
-            one += number * weights[:, None]
+            hidden += number * weights[:, None]
         two = np.repeat(second_bias[:, None], numbers.shape[1], axis=1)
-        for value, weights in zip(np.maximum(one, 0), second, strict=True):
+        for value, weights in zip(np.maximum(hidden, 0), second, strict=True):
             two += value * weights[:, None]
         worth = np.full(numbers.shape[1], last_bias[0])
         for value, weight in zip(np.maximum(two, 0), last, strict=True):
             worth += value * weight
-        worths[own] = worth
+        worths[batch] = worth
 
 
 def pair_scores(weights: Mapping[str, Values], inputs: PairInputs) -> Values:
@@ -334,12 +334,12 @@ def train_pairs(
 
 def initial_weights(random: np.random.Generator) -> Weights:
     """Draw weights uniformly within ±1/√inputs; those of the totals are 0."""
-    found: Weights = {}
+    weights: Weights = {}
     for name, shape in SHAPES.items():
         width = SHAPES[name.removesuffix("_bias")][0]
         drawn = random.uniform(-1, 1, shape) / np.sqrt(width)
-        found[name] = drawn.astype(np.float32) * (name != "totals")
-    return found
+        weights[name] = drawn.astype(np.float32) * (name != "totals")
+    return weights
 
 
 def _layers(weights: Mapping[str, Values], inputs: Values) -> tuple[Values, Values, Values]:
@@ -353,8 +353,8 @@ def _gradients(
     weights: Weights, inputs: PairInputs, spectra: Ints, labels: Flags, share: Values
 ) -> Weights:
     """Gradients of the mean of −log p(truth) over some spectra."""
-    given, roots, index, rows = inputs.read(spectra)
-    first, second, values = _layers(weights, given)
+    values_in, roots, index, rows = inputs.read(spectra)
+    first, second, values = _layers(weights, values_in)
     summed = np.bincount(index, values * roots, minlength=len(rows)).astype(values.dtype)
     scores: Values = summed + inputs.totals[rows] @ weights["totals"]
     lists = Ragged(inputs.row_ends[spectra + 1] - inputs.row_ends[spectra])
@@ -367,7 +367,7 @@ def _gradients(
     of_second = np.outer(of_value, weights["last"]) * (second > 0)
     of_first = (of_second @ weights["second"].T) * (first > 0)
     return {
-        "first": given.T @ of_first,
+        "first": values_in.T @ of_first,
         "first_bias": of_first.sum(0),
         "second": first.T @ of_second,
         "second_bias": of_second.sum(0),
@@ -452,13 +452,13 @@ class Fragments(Channel):
 
     def features(self, state: ChannelState, queries: Queries) -> Features:
         """Shares of the spectrum (square roots of intensities) by how they are explained."""
-        found = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
+        values = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
         for rows, part in queries.in_parts():
             for mode, sign in MODES.items():
                 inside = np.flatnonzero(part.modes == sign if sign < 0 else part.modes >= 0)
                 if len(inside):
-                    found[rows][part.rows(inside)] = self._features(state, mode, part.only(inside))
-        return found
+                    values[rows][part.rows(inside)] = self._features(state, mode, part.only(inside))
+        return values
 
     def _features(self, state: ChannelState, mode: str, queries: Queries) -> Features:
         worth = np.asarray(state.arrays[f"{mode}.{_WORTH}"], np.float64)

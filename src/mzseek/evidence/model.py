@@ -50,7 +50,10 @@ class EvidenceModel:
                 f"{run.folder}: was trained, not fitted; `mzseek fit` takes it as a channel, "
                 f"run:{run.folder}"
             )
-        channels = [channel_from(each["name"], dict(each["options"])) for each in fitted.channels]
+        channels = [
+            channel_from(channel_fields["name"], dict(channel_fields["options"]))
+            for channel_fields in fitted.channels
+        ]
         ranker = Ranker.from_dict(fitted.ranker, run.path)
         try:
             ranker.check_channels(channels)

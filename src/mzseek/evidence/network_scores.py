@@ -92,7 +92,7 @@ class Network(Channel):
             spec = ModelSpec.from_dict(metadata["model"])
             state.cache["network"] = network_of(spec, dict(state.arrays), Path(self.label))
         network = state.cache["network"]
-        found = np.zeros((queries.ragged.total, 1), np.float32)
+        scores = np.zeros((queries.ragged.total, 1), np.float32)
         for rows, part in queries.in_parts(_ROWS):
             if network.reads == "bins":
                 width, low, high = (metadata[name] for name in _BINNING)
@@ -103,5 +103,5 @@ class Network(Channel):
                 read = network.read(peak_slices(peaks, precursors))
             kind = str(metadata["fingerprint"])
             bits = part.molecules.fingerprints(part.candidates, kind).astype(np.float32)
-            found[rows, 0] = network.scores(read, bits, part.counts)
-        return found
+            scores[rows, 0] = network.scores(read, bits, part.counts)
+        return scores

@@ -137,8 +137,8 @@ def fit_prior_model(
         return -log_p.mean() + 0.5 * l2 * float(at @ at), scale * (columns @ of_row) + l2 * at
 
     options = {"maxiter": 200, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-6}
-    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options=options)
-    return PriorModel(np.asarray(scale * found.x, np.float64), l2)
+    solution = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options=options)
+    return PriorModel(np.asarray(scale * solution.x, np.float64), l2)
 
 
 def log_probability(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:

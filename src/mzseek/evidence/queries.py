@@ -140,12 +140,12 @@ class Molecules:
 
     def descriptors(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.float32]:
         """Descriptors of molecules (`mzseek.chem.molecules`), shape (rows, descriptors); cached."""
-        wanted = np.asarray(rows, np.int64).tolist()
-        missing = [row for row in dict.fromkeys(wanted) if row not in self._descriptors]
+        indices = np.asarray(rows, np.int64).tolist()
+        missing = [row for row in dict.fromkeys(indices) if row not in self._descriptors]
         values = descriptors([self.smiles[row] for row in missing])
         self._descriptors |= zip(missing, values, strict=True)
         nothing = np.empty((0, len(DESCRIPTORS)), np.float32)
-        return np.stack([self._descriptors[row] for row in wanted]) if wanted else nothing
+        return np.stack([self._descriptors[row] for row in indices]) if indices else nothing
 
     @property
     def fragments(self) -> FragmentTable:
@@ -367,12 +367,12 @@ class TrainingSet:
 
     def without(self, inchikey14: Keys) -> "TrainingSet":
         """All but the spectra and queries of these molecules."""
-        kept = np.flatnonzero(~np.isin(self.inchikey14[self.molecule], inchikey14))
+        left = np.flatnonzero(~np.isin(self.inchikey14[self.molecule], inchikey14))
         queries = np.flatnonzero(~np.isin(self.queries.inchikey14, inchikey14))
         return replace(
             self,
-            spectra=[self.spectra[int(number)] for number in kept],
-            molecule=self.molecule[kept],
+            spectra=[self.spectra[int(number)] for number in left],
+            molecule=self.molecule[left],
             queries=self.queries.only(queries),
         )
 
@@ -449,12 +449,12 @@ class ReferenceSpectra:
 
 def spectra_from(prepared: Prepared, spectra: npt.NDArray[np.integer]) -> list[Spectrum]:
     """Spectra of a prepared folder, as a reader would return them."""
-    found = []
+    loaded = []
     for number in map(int, spectra):
         mz, intensities = prepared.peaks(number)
         adduct = prepared.adduct(number)
         energy = float(prepared.collision_energy[number])
-        found.append(
+        loaded.append(
             Spectrum(
                 np.asarray(mz, np.float64),
                 np.asarray(intensities, np.float64),
@@ -465,7 +465,7 @@ def spectra_from(prepared: Prepared, spectra: npt.NDArray[np.integer]) -> list[S
                 {} if np.isnan(energy) else {"collision_energy": f"{energy:g}"},
             )
         )
-    return found
+    return loaded
 
 
 def molecules_from(
@@ -515,16 +515,18 @@ def queries_from(
     ends, (members, identity) = gather(stored.indptr, (stored.molecules, stored.identity), numbers)
     counts = np.diff(ends).astype(np.int64)
     if max_candidates is not None:
-        kept = np.asarray(identity) > 0
-        kept[np.repeat(counts <= max_candidates, counts)] = True
+        chosen = np.asarray(identity) > 0
+        chosen[np.repeat(counts <= max_candidates, counts)] = True
         for number in np.flatnonzero(counts > max_candidates):
-            own = slice(int(ends[number]), int(ends[number + 1]))
+            inside = slice(int(ends[number]), int(ends[number + 1]))
             truth = bytes(prepared.inchikey14[molecules[number]])
-            smiles = [prepared.smiles[int(member)].encode() for member in members[own]]
+            smiles = [prepared.smiles[int(member)].encode() for member in members[inside]]
             hashes = np.array([stable_hash(truth, text) for text in smiles], np.int64)
-            kept[own][np.lexsort((hashes, ~kept[own]))[:max_candidates]] = True
-        members, identity = members[kept], identity[kept]
-        counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[kept], minlength=len(counts))
+            chosen[inside][np.lexsort((hashes, ~chosen[inside]))[:max_candidates]] = True
+        members, identity = members[chosen], identity[chosen]
+        counts = np.bincount(
+            np.repeat(np.arange(len(counts)), counts)[chosen], minlength=len(counts)
+        )
     table, rows = np.unique(members, return_inverse=True)
     queries = Queries(
         spectra_from(prepared, spectra),

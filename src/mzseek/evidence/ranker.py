@@ -156,7 +156,7 @@ class Ranker(Tabular):
         """
         lists = Ragged(np.asarray(counts, np.int64))
         negative = lists.repeat_per_list(np.asarray(modes) < 0)
-        found = np.zeros((lists.total, len(features)), np.float32)
+        contributions = np.zeros((lists.total, len(features)), np.float32)
         start = 0
         for number, values in enumerate(features):
             columns = slice(start, start + values.shape[1])
@@ -166,9 +166,9 @@ class Ranker(Tabular):
             # Feature by feature: a matrix product adds in an order that depends on its shape.
             for column, positive, other in zip(values.T, *by_mode, strict=True):
                 total += column * np.where(negative, other, positive)
-            found[:, number] = total
+            contributions[:, number] = total
             start = columns.stop
-        return found
+        return contributions
 
     def check_channels(self, channels: "Sequence[Channel]") -> None:
         """Refuse channels or features other than the ranker was fitted on (`EvidenceError`)."""
@@ -226,7 +226,9 @@ class Ranker(Tabular):
 
     def to_table(self) -> Table:
         """Weights, a row for each feature, in log-odds for each unit of its scale."""
-        names = [(channel, name) for channel, own in self.features.items() for name in own]
+        names = [
+            (channel, name) for channel, features in self.features.items() for name in features
+        ]
         return Table(
             {
                 "channel": [channel for channel, _ in names],
@@ -263,7 +265,7 @@ def fit_ranker(
         With fewer, an ion mode has the weights fitted on both.
     """
     lists = queries.ragged
-    values = np.hstack([_centred(own, lists) for own in features])
+    values = np.hstack([_centred(values_of, lists) for values_of in features])
     scale = np.sqrt((values**2).mean(0)) if len(values) else np.ones(values.shape[1])
     scale[scale == 0] = 1.0
     values /= scale
@@ -283,7 +285,7 @@ def fit_ranker(
         if both is None:
             both = fit_logit(values, lists.counts, queries.labels, share, l2)
         weights[mode] = both
-    by_channel = {label: tuple(own) for label, own in zip(labels, names, strict=True)}
+    by_channel = {label: tuple(values_of) for label, values_of in zip(labels, names, strict=True)}
     return Ranker(by_channel, scale, weights, molecules, by_mode)
 
 

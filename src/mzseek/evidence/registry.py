@@ -76,14 +76,14 @@ def check_labels(labels: list[str]) -> None:
 
 def check_names(names: str) -> list[tuple[str, str]]:
     """Split names of channels into (name, run folder or ""); refuse unknown ones."""
-    found = []
+    named = []
     for text in filter(None, map(str.strip, names.split(","))):
         name, colon, path = text.partition(":")
         check_name(CHANNELS, name, "channel", EvidenceError)
         if (name == "run") != bool(colon and path):
             expected = "run:FOLDER" if name == "run" else name
             raise EvidenceError(f"channel {text!r} is unknown, expected {expected}")
-        found.append((name, path))
-    if not found:
+        named.append((name, path))
+    if not named:
         check_labels([])
-    return found
+    return named

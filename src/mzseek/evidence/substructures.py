@@ -67,7 +67,7 @@ class Substructures(Channel):
             raise EvidenceError(
                 f"substructures are {kind} bits, and candidates {queries.molecules.fingerprint}"
             )
-        found = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
+        values = np.zeros((queries.ragged.total, len(self.feature_names)), np.float32)
         peaks, ions = peak_lists(queries.spectra)
         rows, starts = queries.molecules.fingerprints, queries.ragged.starts
         for number, side in enumerate(_SIDES):
@@ -75,18 +75,18 @@ class Substructures(Channel):
             ends = np.searchsorted(owners, np.arange(len(queries.spectra) + 1))
             for first in range(0, len(queries.spectra), _BATCH):
                 last = min(first + _BATCH, len(queries.spectra))
-                own = slice(ends[first], ends[last])
+                inside = slice(ends[first], ends[last])
                 weights = self._weights(
-                    state, side, owners[own] - first, bins[own], shares[own], last - first
+                    state, side, owners[inside] - first, bins[inside], shares[inside], last - first
                 )
                 for spectrum, weight in zip(range(first, last), weights, strict=True):
                     here = slice(starts[spectrum], starts[spectrum] + queries.counts[spectrum])
                     bits = rows(queries.candidates[here])
                     set_bits = np.maximum(np.diff(bits.indptr), 1)
                     total = bits @ weight
-                    found[here, 2 * number] = total / set_bits
-                    found[here, 2 * number + 1] = total / np.sqrt(set_bits)
-        return found
+                    values[here, 2 * number] = total / set_bits
+                    values[here, 2 * number + 1] = total / np.sqrt(set_bits)
+        return values
 
     def _weights(
         self,
@@ -104,8 +104,8 @@ class Substructures(Channel):
         """
         arrays, pseudo_count = state.arrays, self.options.doubt
         bits = _matrix(arrays["bit_pointers"], arrays["bits"], int(state.metadata["length"]))
-        known, place = np.unique(bins[np.isin(bins, arrays[f"{side}.bins"])], return_inverse=True)
-        kept = np.isin(bins, known)
+        known, index = np.unique(bins[np.isin(bins, arrays[f"{side}.bins"])], return_inverse=True)
+        inside = np.isin(bins, known)
         if not len(known):
             return np.zeros((spectra, bits.shape[1]))
         at = np.searchsorted(arrays[f"{side}.bins"], known)
@@ -120,8 +120,8 @@ class Substructures(Channel):
         often = usual[times.indices]
         ratio = (times.data + pseudo_count * often) / ((number[row] + pseudo_count) * often)
         logs = csr_array((np.log(ratio) - none[row], times.indices, times.indptr), times.shape)
-        given = csr_array((shares[kept], (owners[kept], place)), shape=(spectra, len(known)))
-        return np.asarray((given @ logs).toarray() + (given @ none)[:, None])
+        binned = csr_array((shares[inside], (owners[inside], index)), shape=(spectra, len(known)))
+        return np.asarray((binned @ logs).toarray() + (binned @ none)[:, None])
 
 
 def _matrix(pointers: Ints, columns: Ints, width: int) -> csr_array:
@@ -137,9 +137,9 @@ def _binned(peaks: PeakLists, ions: PrecursorIons, side: str) -> tuple[Ints, Int
     """
     values = neutral_losses(peaks, ions.precursors).values if side == "losses" else peaks.values
     owners, roots = peaks.list_index, np.sqrt(peaks.weights)
-    kept = values > (_MIN_LOSS if side == "losses" else 0.0)
-    owners, roots = owners[kept], roots[kept]
-    bins = 2 * np.floor(values[kept] / WIDTH).astype(np.int64) + (ions.modes[owners] < 0)
+    inside = values > (_MIN_LOSS if side == "losses" else 0.0)
+    owners, roots = owners[inside], roots[inside]
+    bins = 2 * np.floor(values[inside] / WIDTH).astype(np.int64) + (ions.modes[owners] < 0)
     order = np.lexsort((bins, owners))
     owners, bins, roots = owners[order], bins[order], roots[order]
     totals = np.bincount(owners, roots, minlength=len(ions.modes))
