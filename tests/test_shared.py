@@ -205,6 +205,7 @@ def kind(reason: str) -> str:
     return next((each for each in REASONS if reason.startswith(each.rstrip("…"))), reason)
 
 
+@pytest.mark.slow
 def test_every_file_is_annotated_or_set_aside(shared: Path, tmp_path: Path) -> None:
     files = sorted((shared / "data" / "formats").iterdir())
     answered, aside = annotated(files, tmp_path / "out")
