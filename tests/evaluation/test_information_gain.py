@@ -15,8 +15,6 @@ from mzseek.evaluation.information_gain import contributions_of, information_gai
 from mzseek.evaluation.pooled import calibrate_pooled
 from mzseek.evaluation.posteriors import calibrate, calibration_lists, fitted_on
 from mzseek.evaluation.scored import Scoring, labels_of
-from mzseek.evidence.fitting import fit
-from mzseek.evidence.registry import channels_from
 from mzseek.metrics import bootstrap
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
@@ -184,38 +182,39 @@ def test_folds_and_priors_that_will_not_do_are_refused(trained, scored) -> None:
 HOW = Scoring("test", "mass")
 
 
-@pytest.fixture(scope="module")
-def run(small_set, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    out = tmp_path_factory.mktemp("fitted") / "run"
-    prepared = Prepared.open(small_set.folder)
-    return fit(prepared, channels_from("fragments,analogs"), out, jobs=1)
-
-
-def test_bits_of_all_channels_are_those_of_the_score(run: Run) -> None:
-    found = contributions_of(run, HOW)
+def bits(run: Run, channels: list[int]) -> np.ndarray:
+    """log2 of the probability of the truths by some channels, list by list."""
     val, lists = (Predictions.open(run.predictions(0, f)).lists["mass"] for f in ("val", "test"))
-    temperature = fit_temperature(val.scores, val.counts, val.identity & 1 > 0, val.molecule)
-    bits, start = [], 0
+    fit = np.asarray(val.parts)[:, channels].sum(1, dtype=float)
+    temperature = fit_temperature(fit, val.counts, val.identity & 1 > 0, val.molecule)
+    scores = np.asarray(lists.parts)[:, channels].sum(1, dtype=float)
+    values, start = [], 0
     for count in lists.counts:
-        here = slice(start, start + count)
-        truth = lists.identity[here] & 1 > 0
+        inside = slice(start, start + count)
+        truth = lists.identity[inside] & 1 > 0
         if truth.any():
-            p = posterior(lists.scores[here], [count], temperature)
-            bits.append(np.log2(p[truth].sum()) - np.log2(truth.mean()))
+            p = posterior(scores[inside], [count], temperature)
+            values.append(np.log2(p[truth].sum()))
         start += count
-    assert np.allclose(found.all_of_it, bits, atol=1e-4)
+    return np.array(values)
 
 
-def test_two_channels_share_what_they_tell(run: Run) -> None:
-    found = contributions_of(run, HOW)
-    first, second = found.alone
-    assert np.allclose(found.added[first], found.all_of_it - found.alone[second])
-    assert np.allclose(found.added[second], found.all_of_it - found.alone[first])
-    table = found.to_table()
-    assert table.columns["channel"] == ["fragments", "analogs", "all"]
+def test_bits_of_channels_are_those_of_their_contributions(fitted_run: Run) -> None:
+    found = contributions_of(fitted_run, HOW)
+    labels = list(fitted_run.description.fitted.labels)
+    every = list(range(len(labels)))
+    whole, uniform = bits(fitted_run, every), bits(fitted_run, [])
+    assert np.allclose(found.all_of_it, whole - uniform, atol=1e-4)
+    lists = Predictions.open(fitted_run.predictions(0, "test")).lists["mass"]
+    assert np.allclose(lists.scores, np.asarray(lists.parts).sum(1, dtype=float), atol=1e-4)
+    for channel, label in enumerate(labels):
+        others = [other for other in every if other != channel]
+        assert np.allclose(found.alone[label], bits(fitted_run, [channel]) - uniform, atol=1e-4)
+        assert np.allclose(found.added[label], whole - bits(fitted_run, others), atol=1e-4)
+    assert found.to_table().columns["channel"] == [*labels, "all"]
     facts = found.to_dict()
     assert facts["all"][0] == pytest.approx(found.all_of_it.mean())
-    assert set(facts["alone"]) == set(facts["added"]) == {"fragments", "analogs"}
+    assert set(facts["alone"]) == set(facts["added"]) == set(labels)
 
 
 def test_a_trained_run_has_none(trained) -> None:

@@ -556,7 +556,7 @@ def test_going_on_with_lists_that_were_mined_anew_is_refused(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["processes", "local", "ray"])
+@pytest.mark.parametrize("name", ["processes", "ray"])
 def test_runs_in_parallel_are_what_each_would_be_alone(
     name: str, trained, small: Prepared, small_options, tmp_path: Path
 ) -> None:
