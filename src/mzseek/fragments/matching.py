@@ -216,8 +216,10 @@ def assign(
     mz, tolerances = peaks
     charges, moved, shifts, form_electrons = forms
     masses, codes, hydrogens, electrons = fragments
-    best_fragment, best_form = np.full(len(mz), -1, np.int64), np.full(len(mz), -1, np.int64)
-    best, nearest = np.empty(len(mz)), np.empty(len(mz))
+    # Two arrays, not four: this is called for every candidate, and to allocate takes time.
+    chosen, quality = np.full((2, len(mz)), -1, np.int64), np.empty((2, len(mz)))
+    best_fragment, best_form = chosen
+    best, nearest = quality
     for form in range(len(charges)):
         size, shift, hydrogens_moved = abs(charges[form]), shifts[form], moved[form]
         of_kind = weights[:, :, hydrogens_moved + MAX_HYDROGENS_MOVED]
@@ -406,8 +408,8 @@ def score_lists(
     """
     table = checked_weights(weights)
     pairs = explained_pairs(peaks, fragments, candidates, counts, table, threads)
-    terms = peaks.shares[pairs.peak] * table.ravel()[pairs.kind]
-    return np.bincount(pairs.row, terms, np.size(candidates)).astype(np.float64)
+    terms = peaks.shares.take(pairs.peak) * table.ravel().take(pairs.kind)
+    return np.bincount(pairs.row, terms, np.size(candidates)).astype(np.float64, copy=False)
 
 
 def kind_lists(
