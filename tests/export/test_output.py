@@ -13,7 +13,7 @@ import pytest
 from mzseek.core.errors import BusyError, InputError, RunError
 from mzseek.export.output import FILES, SUFFIXES, Output
 from mzseek.export.tables import CHANNEL, FIRST, LAST, PEAK_COLUMNS, SUMMARY_COLUMNS
-from mzseek.export.writer import Settings
+from mzseek.export.writer import Settings, Writer
 
 OWN = ["candidates.tsv", "peaks.tsv", "report.html", "run.json", "skipped.tsv", "summary.tsv"]
 SINGLE = ["out.tsv", "out.json", "out.mzTab", "out.graphml", "out.HTML"]
@@ -154,6 +154,27 @@ def test_what_is_not_its_own_is_not_replaced(tmp_path: Path, make_annotation) ->
 def test_two_cannot_write_at_once(tmp_path: Path) -> None:
     with Output(tmp_path / "out", Settings()), pytest.raises(BusyError, match="annotating"):
         Output(tmp_path / "out", Settings()).__enter__()
+
+
+class Names(Writer):
+    """A format of one's own: names of features, a line each."""
+
+    signature = re.compile(rb"\A(?:feature \w+\n)+\Z")
+
+    def write(self, annotation) -> None:
+        self.spool.write(f"feature {annotation.feature.name}\n")
+
+
+def test_a_format_is_a_class_and_a_registry_line(tmp_path, make_annotation, monkeypatch) -> None:
+    monkeypatch.setitem(SUFFIXES.code, ".names", f"{__name__}:Names")
+    target = tmp_path / "out.names"
+    killed(target, [make_annotation("1")])
+    write(target, [make_annotation("1"), make_annotation("2")], resume=True)
+    assert target.read_text() == "feature 1\nfeature 2\n"
+    write(target, [make_annotation("3")])
+    target.write_text("mine")
+    with pytest.raises(RunError, match="no output of annotate"):
+        write(target, [])
 
 
 def test_a_full_disk_is_one_line(small_disk, make_annotation) -> None:
