@@ -164,11 +164,11 @@ class FeatureTable:
         for form in FORMS:
             examples.setdefault(form.name, []).append(form.example)
         *first, last = (f"{name} ({'; or '.join(texts)})" for name, texts in examples.items())
-        beginning = first_line(self._source)
+        header = first_line(self._source)
         raise InputError(
             path,
             f"is no table of features: it begins with "
-            f"{format_names(header_names(beginning) if beginning else [])}; expected "
+            f"{format_names(header_names(header) if header else [])}; expected "
             f"columns of {', '.join(first)} or {last}",
         )
 
@@ -391,7 +391,7 @@ class JoinedTable(JoiningWriter):
 
 
 def stated_ions(text: str) -> list[Adduct]:
-    """Ions that a cell of a feature table names; those that are not understood are left out.
+    """Return the ions that a cell of a feature table names; others are left out.
 
     Examples
     --------
@@ -402,17 +402,15 @@ def stated_ions(text: str) -> list[Adduct]:
     >>> [ion.name for ion in stated_ions("[M+H]+ 194.08 [M+Na]+ 172.1")]
     ['[M+H]+', '[M+Na]+']
     """
-    found = []
+    ions = []
     for part in _BRACKETED.findall(text) or _BETWEEN.split(text):
-        try:
-            found.append(parse_adduct(part))
-        except AdductError:  # a name of a compound, or an ion of unknown parts
-            continue
-    return found
+        with contextlib.suppress(AdductError):  # a name of a compound, or an unknown ion
+            ions.append(parse_adduct(part))
+    return ions
 
 
 def ion_conflict(stated: str, used: str) -> str:
-    """How the ion that a table states differs from the one used; empty where it does not.
+    """Return how the ion that a table states differs from the one used; empty where it does not.
 
     Parameters
     ----------
@@ -434,15 +432,15 @@ def ion_conflict(stated: str, used: str) -> str:
     names = " or ".join(ion.name for ion in ions)
     if all((ion.charge > 0) != used.endswith("+") for ion in ions):
         return f"{_POLARITY} table {names}, annotation {used}"
-    if any(_is_same(ion, own) for ion in ions for own in stated_ions(used)) or len(used) == 1:
+    is_same = any(
+        (ion.molecules, ion.charge) == (other.molecules, other.charge)
+        and abs(ion.mass_shift - other.mass_shift) < 1e-4
+        for ion in ions
+        for other in stated_ions(used)
+    )
+    if is_same or len(used) == 1:
         return ""
     return f"ion: table {names}, annotation {used}"
-
-
-def _is_same(one: Adduct, other: Adduct) -> bool:
-    return (one.molecules, one.charge) == (other.molecules, other.charge) and (
-        abs(one.mass_shift - other.mass_shift) < 1e-4
-    )
 
 
 def join_features(table: Path, annotations: Iterable[Annotation], out: Path) -> list[str]:

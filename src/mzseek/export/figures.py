@@ -20,7 +20,10 @@ INK = "#1d2733"
 MUTED = "#7a8794"
 BLUE = "#2f6db3"
 ORANGE = "#d9772b"
-_LABEL_FLOOR = 3.0
+GREEN, PURPLE = "#3d8f6b", "#8a5fb0"
+_MIN_LABELLED = 3.0  # percent of the highest peak
+_MAX_LABEL = 36  # characters
+_BAND_PARTS = (("σ min", BLUE), ("σ max", ORANGE), ("σ max − σ min", GREEN))
 
 # Any: matplotlib types the keys as one literal each.
 STYLE: Any = {
@@ -38,14 +41,10 @@ STYLE: Any = {
     "text.parse_math": False,
     "text.usetex": False,
 }
-_LONGEST = 36
 
 
 def blank(size: tuple[float, float]) -> Figure:
-    """A figure of so many inches that belongs to nobody else.
-
-    One of pyplot's would stand in its list of open figures, and ask for a backend.
-    """
+    """Return a figure of so many inches; pyplot would keep it open, and ask for a backend."""
     return Figure(figsize=size, layout="constrained")
 
 
@@ -53,59 +52,46 @@ def spectrum_svg(
     mz: npt.NDArray[np.floating],
     intensities: npt.NDArray[np.floating],
     precursor_mz: float,
-    labels: int = 6,
+    max_labels: int = 6,
 ) -> str:
-    """Stick spectrum, the highest peaks labelled, the precursor marked."""
+    """Draw a stick spectrum, the highest peaks labelled, the precursor marked."""
     with rc_context(STYLE):
         figure = blank((7.2, 2.5))
         axes = figure.subplots()
         relative = 100 * np.asarray(intensities, float) / float(np.max(intensities))
-        near = np.abs(np.asarray(mz) - precursor_mz) < 0.05
-        axes.vlines(mz, 0, relative, color=np.where(near, ORANGE, BLUE), linewidth=1.1)
+        is_precursor = np.abs(np.asarray(mz) - precursor_mz) < 0.05
+        axes.vlines(mz, 0, relative, color=np.where(is_precursor, ORANGE, BLUE), linewidth=1.1)
         axes.plot([precursor_mz], [0], marker="^", color=ORANGE, markersize=5, clip_on=False)
         limit = max(float(np.max(mz)), precursor_mz) * 1.06
-        for place in _spread(np.asarray(mz), relative, labels, limit * 0.07):
-            axes.annotate(
-                f"{mz[place]:.3f}",
-                (mz[place], relative[place]),
-                textcoords="offset points",
-                xytext=(0, 2),
-                ha="center",
-                fontsize=7,
-                color=INK,
-            )
+        labelled: list[int] = []  # far enough apart for their labels
+        for peak in np.argsort(-relative):
+            if len(labelled) == max_labels or relative[peak] < _MIN_LABELLED:
+                break
+            if all(abs(mz[peak] - mz[other]) > limit * 0.07 for other in labelled):
+                labelled.append(peak)
+                axes.annotate(
+                    f"{mz[peak]:.3f}", (mz[peak], relative[peak]), textcoords="offset points",
+                    xytext=(0, 2), ha="center", fontsize=7, color=INK,
+                )  # fmt: skip
         axes.set(xlim=(max(0, float(np.min(mz)) - limit * 0.06), limit), ylim=(0, 116))
         axes.set(xlabel="m/z", ylabel="relative intensity (%)", yticks=[0, 50, 100])
         return to_svg(figure)
 
 
-def _spread(
-    mz: npt.NDArray[np.floating], relative: npt.NDArray[np.floating], most: int, distance: float
-) -> list[int]:
-    """The highest peaks, down to a few percent, that lie far enough apart for their labels."""
-    chosen: list[int] = []
-    for place in np.argsort(-relative):
-        if len(chosen) == most or relative[place] < _LABEL_FLOOR:
-            break
-        if all(abs(mz[place] - mz[other]) > distance for other in chosen):
-            chosen.append(int(place))
-    return chosen
-
-
 def histogram_svg(
     groups: Mapping[str, Sequence[int] | npt.NDArray[np.integer]], xlabel: str, ylabel: str
 ) -> str:
-    """Distributions of counts, drawn over each other."""
+    """Draw distributions of counts over each other."""
     with rc_context(STYLE):
         figure = blank((9.4, height_for(groups, 2.7)))
         axes = figure.subplots()
         largest = max((int(np.max(values)) for values in groups.values() if len(values)), default=1)
         step = -(-largest // 50)  # whole numbers, so that a bar is a count or a run of them
         edges = (np.arange(0, largest + step + 1, step) + 0.5).tolist()
-        colours = (BLUE, ORANGE, MUTED, "#3d8f6b", "#8a5fb0")
+        colours = (BLUE, ORANGE, MUTED, GREEN, PURPLE)
         names, labels, outlines = drawn_labels(list(groups)), [], []
-        for place, (name, values) in enumerate(zip(names, groups.values(), strict=True)):
-            colour, first = colours[place % len(colours)], place == 0
+        for index, (name, values) in enumerate(zip(names, groups.values(), strict=True)):
+            colour, first = colours[index % len(colours)], index == 0
             median = float(np.median(values)) if len(values) else 0.0
             labels.append(f"{name} (median {median:g})")
             _, _, bars = axes.hist(
@@ -125,11 +111,11 @@ def histogram_svg(
 def curves_svg(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], xlabel: str, ylabel: str
 ) -> str:
-    """Lines by name, each labelled at its end."""
+    """Draw lines by name."""
     with rc_context(STYLE):
         figure = blank((4.6, height_for(curves, 2.7)))
         axes = figure.subplots()
-        colours = (BLUE, ORANGE, "#3d8f6b", MUTED, "#8a5fb0")
+        colours = (BLUE, ORANGE, GREEN, MUTED, PURPLE)
         lines = []
         for (x, y), colour in zip(curves.values(), colours * len(curves), strict=False):
             lines += axes.plot(x, y, color=colour, marker=".", linewidth=1.4)
@@ -139,49 +125,48 @@ def curves_svg(
 
 
 def height_for(entries: Sized, usual: float) -> float:
-    """Inches that a figure needs for its legend to have room."""
+    """Return the inches that a figure needs for its legend."""
     return max(usual, 0.6 + 0.19 * len(entries))
 
 
-def drawn_labels(names: Sequence[str], longest: int = _LONGEST) -> list[str]:
-    """Names as a figure can hold them: long ones without their middle, and still no two alike.
+def drawn_labels(names: Sequence[str], max_length: int = _MAX_LABEL) -> list[str]:
+    """Return names as a figure can hold them: long ones without their middle, all different.
 
     Examples
     --------
-    >>> drawn_labels(["run-of-january-1", "run-of-february-1", "b"], longest=9)
+    >>> drawn_labels(["run-of-january-1", "run-of-february-1", "b"], max_length=9)
     ['run-…ry-1', 'ru…-1 (2)', 'b']
     """
     labels: list[str] = []
     for name in map(visible, names):
-        label, number = _shortened(name, longest), 1
-        while label in labels:
+        ending, number = "", 1
+        while (label := _shorten(name, max_length - len(ending)) + ending) in labels:
             number += 1
             ending = f" ({number})"
-            label = _shortened(name, longest - len(ending)) + ending
         labels.append(label)
     return labels
 
 
-def _shortened(name: str, longest: int) -> str:
-    if len(name) <= longest:
+def _shorten(name: str, max_length: int) -> str:
+    if len(name) <= max_length:
         return name
-    head = longest // 2
-    return f"{name[:head]}…{name[len(name) - (longest - head - 1) :]}"
+    head = max_length // 2
+    return f"{name[:head]}…{name[len(name) - (max_length - head - 1) :]}"
 
 
 def legend(
     axes: Any, handles: Sequence[Any], labels: Sequence[str], fontsize: int = 8, **options: Any
 ) -> None:
-    """A legend of these labels as they are; matplotlib's own leaves out those that begin with _."""
+    """Add a legend of labels as they are; matplotlib's own drops those that begin with _."""
     if handles:
-        places = [str(place) for place in range(len(handles))]
-        drawn = axes.legend(handles, places, frameon=False, fontsize=fontsize, **options)
+        numbers = [str(number) for number in range(len(handles))]
+        drawn = axes.legend(handles, numbers, frameon=False, fontsize=fontsize, **options)
         for text, label in zip(drawn.get_texts(), labels, strict=True):
             text.set_text(label)
 
 
 def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
-    """Structure drawing."""
+    """Draw a structure."""
     drawing = rdMolDraw2D.MolDraw2DSVG(width, height)
     drawing.drawOptions().clearBackground = False
     drawing.drawOptions().padding = 0.06
@@ -191,25 +176,22 @@ def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
 
 
 def to_svg(figure: Figure) -> str:
-    """The figure as SVG that can stand in a page."""
+    """Return a figure as SVG that can stand in a page."""
     buffer = io.StringIO()
     with warnings.catch_warnings():
-        # The text is drawn by whoever shows the SVG, with fonts of its own.
+        # The program that shows the SVG draws the text, with fonts of its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     return _inline(buffer.getvalue())
 
 
 def _inline(svg: str) -> str:
-    """SVG without the XML prologue, which HTML does not take."""
+    """Return SVG without the XML prologue, which HTML does not take."""
     return re.sub(r"^.*?(?=<svg)", "", svg, count=1, flags=re.DOTALL)
 
 
-_PARTS = (("σ min", BLUE), ("σ max", ORANGE), ("σ max − σ min", "#3d8f6b"))
-
-
 def bands_svg(by_kind: dict[str, Bands], similarity: str = "tanimoto") -> str:
-    """Histograms of σ_min, σ_max and the width, one row a fingerprint, medians marked."""
+    """Draw histograms of σ_min, σ_max and the width, one row a fingerprint, medians marked."""
     edges = np.linspace(0, 1, 51)
     with rc_context(STYLE):
         figure = blank((9.4, 1.0 + 1.5 * len(by_kind)))
@@ -217,7 +199,7 @@ def bands_svg(by_kind: dict[str, Bands], similarity: str = "tanimoto") -> str:
         for row, (kind, bands) in zip(grid, by_kind.items(), strict=True):
             low, high = bands.low[bands.usable], bands.high[bands.usable]
             for axes, values, (part, colour) in zip(
-                row, (low, high, high - low), _PARTS, strict=True
+                row, (low, high, high - low), _BAND_PARTS, strict=True
             ):
                 axes.hist(values, bins=edges.tolist(), color=colour, alpha=0.75)
                 median = float(np.median(values))
@@ -236,26 +218,19 @@ def bands_svg(by_kind: dict[str, Bands], similarity: str = "tanimoto") -> str:
         return to_svg(figure)
 
 
-_COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", MUTED)
-
-
 def reliability_svg(by_label: dict[str, Reliability]) -> str:
-    """Accuracy of the first answer over its probability, a point a bin, larger where more lie."""
+    """Draw accuracy of the first answer over its probability, a point a bin, larger with more."""
     with rc_context(STYLE):
         figure = blank((4.2, height_for(by_label, 3.6)))
         axes = figure.subplots()
         axes.plot([0, 100], [0, 100], color=MUTED, linewidth=0.8, linestyle=":")
         lines = []
-        for curve, colour in zip(by_label.values(), _COLOURS * len(by_label), strict=False):
+        colours = (BLUE, ORANGE, GREEN, PURPLE, MUTED) * len(by_label)
+        for curve, colour in zip(by_label.values(), colours, strict=False):
             filled = curve.share > 0
-            lines += axes.plot(
-                100 * curve.confidence[filled], 100 * curve.accuracy[filled], color=colour,
-                linewidth=1,
-            )  # fmt: skip
-            axes.scatter(
-                100 * curve.confidence[filled], 100 * curve.accuracy[filled], color=colour,
-                s=8 + 120 * curve.share[filled],
-            )  # fmt: skip
+            points = 100 * curve.confidence[filled], 100 * curve.accuracy[filled]
+            lines += axes.plot(*points, color=colour, linewidth=1)
+            axes.scatter(*points, color=colour, s=8 + 120 * curve.share[filled])
         axes.set(xlim=(0, 100), ylim=(0, 100))
         axes.set(xlabel="probability of the first answer, %", ylabel="it is right, %")
         names = drawn_labels(list(by_label))

@@ -173,8 +173,8 @@ def _runs(runs: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
         if _suffix(where) in _FORMATS:
             yield f"{run}-format", _FORMATS[_suffix(where)][0]
             yield f"{run}-id_format", _FORMATS[_suffix(where)][1]
-        for place, polarity in enumerate(list(polarities) or [""], 1):
-            yield f"{run}-scan_polarity[{place}]", _POLARITY[polarity]
+        for n, polarity in enumerate(list(polarities) or [""], 1):
+            yield f"{run}-scan_polarity[{n}]", _POLARITY[polarity]
     for index, where in enumerate(runs, 1):
         yield f"assay[{index}]", text(where) if where.strip() else f"assay {index}"
         yield f"assay[{index}]-ms_run_ref", f"ms_run[{index}]"
@@ -251,7 +251,7 @@ SME = (
     "SME_ID", "evidence_input_id", "database_identifier", "chemical_formula", "smiles", "inchi",
     "chemical_name", "uri", "derivatized_form", "adduct_ion", "exp_mass_to_charge", "charge",
     "theoretical_mass_to_charge", "spectra_ref", "identification_method", "ms_level",
-    *(f"id_confidence_measure[{place}]" for place in range(1, len(MEASURES) + 1)), "rank",
+    *(f"id_confidence_measure[{index}]" for index in range(1, len(MEASURES) + 1)), "rank",
     "opt_global_inchikey2d", "opt_global_adduct", "opt_global_in_prediction_set",
 )  # fmt: skip
 
