@@ -1,7 +1,7 @@
 """Distributions over fingerprints, and expected utilities under them."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -231,14 +231,9 @@ def row_keys(indptr: Ints, indices: Ints, width: int) -> npt.NDArray[np.uint64]:
     return keys
 
 
-_NUMBERS: dict[int, npt.NDArray[np.uint64]] = {}
-
-
+@cache
 def _bit_numbers(width: int) -> npt.NDArray[np.uint64]:
-    if width not in _NUMBERS:
-        generator = np.random.default_rng(width)
-        _NUMBERS[width] = generator.integers(2**64, size=width, dtype=np.uint64)
-    return _NUMBERS[width]
+    return np.random.default_rng(width).integers(2**64, size=width, dtype=np.uint64)
 
 
 def _check_equal(indptr: Ints, indices: Ints, twin: Ints) -> None:

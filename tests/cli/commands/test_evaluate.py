@@ -363,9 +363,8 @@ def test_spectra_together_stand_below_spectra_alone(mzseek, trained) -> None:
 
 def test_spectra_together_in_json(mzseek, trained) -> None:
     run, control = trained("emb-cos"), trained("emb-cos", model="blind")
-    given = ["--together", "molecule", "--control", control.folder, "--json"]
-    text = mzseek.ok("evaluate", run.folder, *given)
-    facts = json.loads(text.splitlines()[-1])
+    given = ["--together", "molecule", "--control", control.folder]
+    facts = mzseek.json("evaluate", run.folder, *given)
     together = facts.pop("together")
     gains = evaluate_pooled(run).gain_over(evaluate_pooled(control))
     assert together.pop("gain") == {name: [g.mean, g.low, g.high] for name, g in gains.items()}
@@ -374,8 +373,7 @@ def test_spectra_together_in_json(mzseek, trained) -> None:
     wanted = evaluate_pooled(run).to_dict() | report_calibrated(found, run).to_dict()
     assert together == wanted | {"by_number": numbers}
     assert facts["control"]["together"]["molecules"] == 8
-    text = mzseek.ok("evaluate", run.folder, *given, "--no-decode")
-    bare = json.loads(text.splitlines()[-1])["together"]
+    bare = mzseek.json("evaluate", run.folder, *given, "--no-decode")["together"]
     assert "decoded" not in bare
     assert bare["hit_rate@1"] == together["hit_rate@1"]
 
