@@ -1,4 +1,4 @@
-"""What ms-entropy says of pairs of spectra, for `tests/library/test_entropy.py`.
+"""What ms-entropy says of pairs of spectra, for `tests/library/test_similarity.py`.
 
 Spectra are drawn with a seed, with peaks near each other and near the tolerance. The package is
 needed here only: ``pip install ms-entropy==1.5.3``.

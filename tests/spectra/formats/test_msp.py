@@ -45,16 +45,11 @@ def test_quoted_comments(tmp_path: Path) -> None:
     assert got.metadata["collision_energy"] == "30 eV"
 
 
-def test_records_without_blank_lines_between(tmp_path: Path) -> None:
-    record = "Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n"
-    got, _ = read(tmp_path / "a.msp", record * 3)
-    assert len(got) == 3
-
-
-def test_records_without_an_identifier_are_called_by_their_name(tmp_path: Path) -> None:
-    record = "Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n"
-    got, _ = read(tmp_path / "a.msp", record * 2)
-    assert [s.identifier for s in got] == ["x", "x #2"]
+def test_records_without_blank_lines_or_identifiers(tmp_path: Path) -> None:
+    got, _ = read(tmp_path / "a.msp", "Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n" * 3)
+    assert [s.identifier for s in got] == ["x", "x #2", "x #3"]
+    got, _ = read(tmp_path / "a.msp", "Name: a\nPrecursorMZ: 100\n50 1\n\n" * 2)  # no Num Peaks
+    assert len(got) == 2
 
 
 def test_a_wrong_number_of_peaks_is_refused_and_stops_nothing(tmp_path: Path) -> None:
@@ -97,22 +92,10 @@ def test_several_peaks_a_line_are_told_by_their_number(tmp_path: Path) -> None:
     assert "says it has 2 peaks, but has 4" in rejects[1][1]
 
 
-def test_annotations_with_colons(tmp_path: Path) -> None:
-    text = 'Name: a\nPrecursorMZ: 100\nNum Peaks: 2\n50 1 C4H9+ err:0.5\n60 2 1 "a:b"\n'
-    (got,), _ = read(tmp_path / "a.msp", text)
-    assert got.mz.tolist() == [50.0, 60.0]
-
-
-def test_an_accession_does_not_make_it_massbank(tmp_path: Path) -> None:
-    text = "Name: a\nACCESSION: X1\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n"
-    (got,), _ = read(tmp_path / "a.msp", text)
-    assert got.identifier == "X1"
-
-
-def test_the_last_record_may_lack_its_number_of_peaks(tmp_path: Path) -> None:
-    record = "Name: a\nPrecursorMZ: 100\n50 1\n\n"
-    got, _ = read(tmp_path / "a.msp", record * 2)
-    assert len(got) == 2
+def test_colons_in_annotations_and_accessions(tmp_path: Path) -> None:
+    text = "Name: a\nACCESSION: X1\nPrecursorMZ: 100\nNum Peaks: 2\n"
+    (got,), _ = read(tmp_path / "a.msp", text + '50 1 C4H9+ err:0.5\n60 2 1 "a:b"\n')
+    assert (got.identifier, got.mz.tolist()) == ("X1", [50.0, 60.0])  # and no MassBank record
 
 
 def test_a_file_cut_short(tmp_path: Path) -> None:
