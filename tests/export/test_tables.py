@@ -95,9 +95,9 @@ Rows = list[dict[str, str]]
 def rows(tmp_path: Path) -> Callable[..., Rows]:
     """The rows that a writer makes of annotations."""
 
-    def write(kind: type[Writer], *annotations, **settings) -> Rows:
+    def write(kind: type[Writer], *annotations) -> Rows:
         name = f"{kind.__name__}.tsv"
-        writer = kind(tmp_path, name, Settings(**settings))
+        writer = kind(tmp_path, name, Settings())
         for annotation in annotations:
             writer.write(annotation)
         assert writer.finish() == []
@@ -244,15 +244,11 @@ def test_peaks_are_what_explain_finds(rows, make_annotation) -> None:
     assert [unexplained[name] for name in PEAK_COLUMNS[7:]] == [""] * 8
 
 
-def test_peaks_of_several_candidates_and_spectra(
-    rows, make_annotation, make_feature, make_peaks
-) -> None:
+def test_peaks_of_several_spectra(rows, make_annotation, make_feature, make_peaks) -> None:
     small = make_peaks("b", mz=np.array([55.0]), intensities=np.ones(1))
     feature = make_feature(spectra=(make_peaks("a"), small))
-    found = rows(Peaks, make_annotation(feature=feature), peaks_of=2)
-    assert [(row["rank"], row["spectrum"]) for row in found] == (
-        [("1", "a")] * 5 + [("1", "b")] + [("2", "a")] * 5 + [("2", "b")]
-    )
+    found = rows(Peaks, make_annotation(feature=feature))
+    assert [(row["rank"], row["spectrum"]) for row in found] == [("1", "a")] * 5 + [("1", "b")]
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,6 @@ class Output:
             **self._signature,
             "--network": _content(settings.network),
             "--features": _content(settings.features),
-            "the explained peaks": str(settings.peaks_of),
             "the files of --out": "\t".join(sorted(self._kinds)),  # a new one would lack features
         }
         self._journal = Journal(self.work, signature)

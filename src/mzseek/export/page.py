@@ -12,7 +12,7 @@ from mzseek.version import __version__
 
 
 def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
-    """Fill a template and write it; returns the path."""
+    """Fill a template and write the page; returns its path."""
     text = templates().get_template(template).render(**facts)
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
@@ -20,7 +20,7 @@ def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
 
 
 def templates() -> Environment:
-    """The templates of this room; what they are filled with is text, never markup."""
+    """Return the templates of this package; what they are filled with is text, never markup."""
     environment = Environment(
         loader=PackageLoader("mzseek.export"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -33,5 +33,5 @@ def templates() -> Environment:
 
 
 def _as_text(value: Any) -> Any:
-    """Names and texts of files without what no page can hold; pictures as they are."""
+    """Return text without characters that no page can hold; markup stays as it is."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -337,30 +337,28 @@ class Candidates(Writer):
 
 
 class Peaks(Writer):
-    """Write ``peaks.tsv``: for each of the best candidates all peaks of all spectra.
+    """Write ``peaks.tsv``: all peaks of all spectra, with what the best candidate explains.
 
     A feature without candidates has its peaks all the same, unexplained.
     """
 
     def write(self, annotation: Annotation) -> None:
-        """Add a row for each candidate and peak."""
+        """Add a row for each peak."""
         self._begin()
-        best = list[tuple[int, Candidate | None]](enumerate(annotation.ranked, 1))
-        for rank, candidate in best[: self.settings.peaks_of] or [(0, None)]:
-            fragments = FragmentSmiles(candidate)
-            explained = annotation.peaks_of(candidate)
-            for spectrum, peaks in zip(annotation.feature.spectra, explained, strict=True):
-                first = [
-                    free_text(annotation.feature.name),
-                    free_text(spectrum.identifier),
-                    str(rank or ""),
-                    free_text(candidate.smiles) if candidate else "",
-                ]
-                highest = float(spectrum.intensities.max(initial=0.0)) or 1.0
-                for peak in peaks:
-                    measured = [decimal(peak.mz, 5), f"{peak.intensity:.6g}"]
-                    measured.append(decimal(peak.intensity / highest, 4))
-                    self.spool.write(line([*first, *measured, *_fragment_cells(peak, fragments)]))
+        best = annotation.best
+        fragments, explained = FragmentSmiles(best), annotation.peaks_of(best)
+        for spectrum, peaks in zip(annotation.feature.spectra, explained, strict=True):
+            first = [
+                free_text(annotation.feature.name),
+                free_text(spectrum.identifier),
+                "1" if best else "",
+                free_text(best.smiles) if best else "",
+            ]
+            highest = float(spectrum.intensities.max(initial=0.0)) or 1.0
+            for peak in peaks:
+                measured = [decimal(peak.mz, 5), f"{peak.intensity:.6g}"]
+                measured.append(decimal(peak.intensity / highest, 4))
+                self.spool.write(line([*first, *measured, *_fragment_cells(peak, fragments)]))
 
     def finish(self) -> list[str]:
         """Complete the file: without annotations it is a header."""

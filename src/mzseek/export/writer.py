@@ -30,8 +30,6 @@ class Settings:
         Of the run, for formats that list them.
     searched : mapping of str to any
         Model, database, libraries and prior, as `mzseek.annotation.Annotator.facts` has them.
-    peaks_of : int
-        For how many candidates of a feature peaks are explained.
     network, features : Path or None
         A molecular network, and a table of features, that annotations are joined to.
     read : tuple of Path
@@ -44,7 +42,6 @@ class Settings:
     database_version: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     searched: Mapping[str, Any] = field(default_factory=dict)
-    peaks_of: int = 1
     network: Path | None = None
     features: Path | None = None
     read: tuple[Path, ...] = ()
