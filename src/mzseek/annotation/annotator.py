@@ -39,6 +39,7 @@ from mzseek.core.errors import (
     LibraryError,
     MzseekError,
 )
+from mzseek.core.text import counted
 from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.registry import channel_from
 from mzseek.io.skipped import Rejects, reporter
@@ -500,10 +501,8 @@ class AnnotationRun(Iterator[Annotation]):
     def _mismatch_lines(self) -> list[str]:
         if not self._mismatches:
             return []
-        counts = (
-            f"{self._mismatches:,} listed candidate{'s' if self._mismatches != 1 else ''} of "
-            f"{self._with_mismatches:,} feature{'s' if self._with_mismatches != 1 else ''}"
-        )
+        listed = counted(self._mismatches, "listed candidate", "listed candidates")
+        counts = f"{listed} of {counted(self._with_mismatches, 'feature', 'features')}"
         mass = "mass contradicts the precursor under every ion tried"
         if self.annotator.config.keep_mass_mismatches:
             return [f"Kept {counts} whose {mass}."]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
+from scipy.optimize import isotonic_regression, minimize
 
 from mzseek.core.errors import BundleError, DecisionError
 from mzseek.core.ragged import pointers
@@ -160,18 +160,8 @@ def _odds(same: Floats, others: Floats) -> Floats:
     edges = np.linspace(0, 1, BINS + 1)
     counts = [np.histogram(np.minimum(each, 1.0), edges)[0] + 1.0 for each in (same, others)]
     nats = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
-    return np.clip(_rising(nats, counts[0] + counts[1]), -_MOST, _MOST)
-
-
-def _rising(values: Floats, weights: Floats) -> Floats:
-    """The nearest rising values: neighbours that fall are pooled."""
-    blocks: list[list[float]] = []
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        blocks.append([value, weight, 1])
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (v1, w1, n1), (v2, w2, n2) = blocks[-2:]
-            blocks[-2:] = [[(v1 * w1 + v2 * w2) / (w1 + w2), w1 + w2, n1 + n2]]
-    return np.array([value for value, _, number in blocks for _ in range(int(number))])
+    rising = isotonic_regression(nats, weights=counts[0] + counts[1]).x
+    return np.asarray(np.clip(rising, -_MOST, _MOST))
 
 
 def _sample(records: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
@@ -354,18 +344,11 @@ class InDatabase:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "names": list(NAMES),
-            "mean": self.mean.tolist(),
-            "spread": self.spread.tolist(),
-            "weights": self.weights.tolist(),
-            "intercept": self.intercept,
-            "least_explained": self.least_explained,
-            "least_margin": self.least_margin,
-            "auc": dict(self.auc),
-            "error": self.error,
-            "molecules": self.molecules,
+        values = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
         }
+        return {"names": list(NAMES), **values, "auc": dict(self.auc)}
 
     @classmethod
     def from_dict(cls, facts: Mapping[str, Any], where: object = "in_database") -> "InDatabase":
@@ -382,18 +365,10 @@ class InDatabase:
             raise BundleError(f"{where}: has other features than this version of mzseek reads")
         if not (arrays[1] > 0).all():
             raise BundleError(f"{where}: has a spread of 0 or less")
-        mean, spread, weights = arrays
-        return cls(
-            mean,
-            spread,
-            weights,
-            intercept=float(facts["intercept"]),
-            least_explained=float(facts["least_explained"]),
-            least_margin=float(facts["least_margin"]),
-            auc=facts["auc"],
-            error=float(facts["error"]),
-            molecules=facts["molecules"],
-        )
+        values: dict[str, Any] = {
+            name: facts[name] for name in _FIELDS_in_database if name != "names"
+        }
+        return cls(**values | dict(zip(("mean", "spread", "weights"), arrays, strict=True)))
 
 
 def check_share(share: float) -> None:
@@ -589,10 +564,7 @@ _KEPT = ("temperature", "power", "floor")
 class Confidence:
     """The numbers of both ion modes.
 
-    Attributes
-    ----------
-    modes : mapping of str to PolarityCalibration
-        ``positive`` and ``negative``.
+    ``modes`` has a `PolarityCalibration` for ``positive`` and ``negative``.
     """
 
     modes: Mapping[str, PolarityCalibration]

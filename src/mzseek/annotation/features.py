@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mzseek.core.errors import AnnotationError
-from mzseek.core.text import visible
+from mzseek.core.text import counted, visible
 from mzseek.spectra import Spectrum
 from mzseek.spectra.parsing import (
     looks_like_profile,
@@ -262,7 +262,7 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
             kept.append(spectrum)
     repeated, profiles = len(merged) - len(kept), sum(map(is_profile, kept))
     notes = [
-        f"{_counted(number, *words)}"
+        counted(number, *words)
         for number, words in (
             (unmeasurable, ("peak was skipped: no instrument measures its m/z or intensity",
                             "peaks were skipped: no instrument measures their m/z or intensity")),
@@ -282,10 +282,6 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
 def _skipped_peaks(spectrum: Spectrum) -> int:
     stated = spectrum.metadata.get(SKIPPED_PEAKS, "")
     return int(stated) if stated.isdecimal() else 0
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
 
 
 def _order(spectrum: Spectrum) -> tuple[float, int, bytes, str, str, str]:

@@ -87,7 +87,7 @@ class Hypothesis:
     stated: bool = True
 
 
-def hypotheses(feature: Feature, tolerance: Tolerance, asked: Ions) -> tuple[Hypothesis, ...]:
+def hypotheses(feature: Feature, tolerance: Tolerance, requested: Ions) -> tuple[Hypothesis, ...]:
     """The readings of a feature that are to be tried, at least one.
 
     Parameters
@@ -95,29 +95,29 @@ def hypotheses(feature: Feature, tolerance: Tolerance, asked: Ions) -> tuple[Hyp
     feature : Feature
     tolerance : Tolerance
         Of the precursor.
-    asked : Ions
+    requested : Ions
         By the user.
 
     Raises
     ------
     AnnotationError
-        Its spectra contradict each other, or what is asked for.
+        Its spectra contradict each other, or what is requested.
     """
     stated = tuple(dict.fromkeys(s.adduct for s in feature.spectra if s.adduct))
-    charge = _charge(feature, asked)
-    # An ion of another charge, or of the other mode, is asked for because of other features.
-    only = tuple(a for a in asked.only if _fits(a, charge))
-    also = tuple(a for a in asked.also if _fits(a, charge))
+    charge = _charge(feature, requested)
+    # An ion of another charge, or of the other mode, is requested because of other features.
+    only = tuple(a for a in requested.only if _fits(a, charge))
+    also = tuple(a for a in requested.also if _fits(a, charge))
     if stated:
-        if asked.only and not set(stated) <= set(only):
+        if requested.only and not set(stated) <= set(only):
             raise AnnotationError(
-                f"names {' and '.join(stated)}, but {' and '.join(asked.only)} was asked for"
+                f"names {' and '.join(stated)}, but {' and '.join(requested.only)} was asked for"
             )
         read, tried = [_as_stated(feature, tolerance)], []
     else:
-        if asked.only and not only:
+        if requested.only and not only:
             raise AnnotationError(
-                f"is {_described(charge)}, but {' and '.join(asked.only)} was asked for"
+                f"is {_described(charge)}, but {' and '.join(requested.only)} was asked for"
             )
         read, tried = [], [] if only else list(_usual(feature, charge))
     named = {*only, *also, *(_BY_ELECTRONS if _is_by_electrons(feature) else ())}
@@ -229,16 +229,16 @@ def _is_by_electrons(feature: Feature) -> bool:
     return all(_IS_EI.search(s.metadata.get("instrument_type", "")) for s in feature.spectra)
 
 
-def _charge(feature: Feature, asked: Ions) -> int | str:
+def _charge(feature: Feature, requested: Ions) -> int | str:
     """Signed charge of a feature; its ion mode where the file gives no charge.
 
-    A mode that is not known is that of the only ions asked for. Otherwise it is taken as positive,
-    which a note says.
+    A mode that is not known is that of the only ions requested. Otherwise it is
+    taken as positive, which a note says.
     """
     modes = {sign for spectrum in feature.spectra if (sign := _stated_mode(spectrum))}
     if len(modes) > 1:
         raise AnnotationError("its spectra are of both ion modes")
-    signs = {_sign(adduct) for adduct in asked.only}
+    signs = {_sign(adduct) for adduct in requested.only}
     mode = next(iter(modes or signs)) if len(modes or signs) == 1 else 1
     named = {abs(parse_adduct(s.adduct).charge) for s in feature.spectra if s.adduct}
     sizes = named or {abs(s.charge) for s in feature.spectra if s.charge}
@@ -281,7 +281,7 @@ _FINE = 3  # decimals from which on what is written tells more than 10 ppm
 
 
 def as_known(feature: Feature, tolerance: Tolerance) -> tuple[Tolerance, str]:
-    """The tolerance of a feature's precursor, and what is to be said if it is wider than asked for.
+    """Return the tolerance of a feature's precursor, and a note if it is wider than requested.
 
     A tolerance that the user has given stays as it is.
 

@@ -10,6 +10,7 @@ from mzseek.annotation.features import Feature, Tolerance, time_notes
 from mzseek.annotation.hypotheses import Hypothesis, Ions, as_known, hypotheses, is_mode_known
 from mzseek.chem.adducts import ELECTRON_MASS, parse_adduct
 from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
+from mzseek.core.text import counted
 
 _FEW = 5
 _LONGEST = 40  # letters of a name that are shown
@@ -217,7 +218,10 @@ def ask(
         notes += _mismatch_notes(mismatches, keep_mass_mismatches)
     else:
         found = _looked_up(readings, source, formula, notes, removed)
-    notes += _removed_notes(removed)
+    notes += [
+        f"{counted(number, 'candidate', 'candidates')} cannot form {adduct} ({reason})"
+        for (adduct, reason), number in removed.items()
+    ]
     total = sum(map(len, found))
     if total > most:
         found = _nearest(found, readings, most)
@@ -254,14 +258,11 @@ def _listed(feature: Feature, source: Source, formula: str, notes: list[str]) ->
 def _mismatch_notes(number: int, kept: bool) -> list[str]:
     if not number:
         return []
-    several = number != 1
-    what = f"{number:,} listed candidate{'s' if several else ''}"
     if kept:
-        return [f"{what} {'contradict' if several else 'contradicts'} the mass of the precursor"]
-    return [
-        f"{what} {'were' if several else 'was'} skipped: the mass contradicts the precursor under "
-        "every ion tried"
-    ]
+        what = counted(number, "listed candidate contradicts", "listed candidates contradict")
+        return [f"{what} the mass of the precursor"]
+    what = counted(number, "listed candidate was", "listed candidates were")
+    return [f"{what} skipped: the mass contradicts the precursor under every ion tried"]
 
 
 def _looked_up(
@@ -334,25 +335,19 @@ def _distance(molecule: Molecule, reading: Hypothesis) -> float:
     return abs(mass_of_atoms(molecule.smiles, molecule.mass) - reading.mass)
 
 
-def _removed_notes(removed: Mapping[tuple[str, str], int]) -> list[str]:
-    return [
-        f"{number:,} candidate{'' if number == 1 else 's'} cannot form {adduct} ({reason})"
-        for (adduct, reason), number in removed.items()
-    ]
-
-
 def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
     notes = []
     if not is_mode_known(feature):
         notes.append("the file tells no ion mode: read as positive")
     if not any(spectrum.adduct for spectrum in feature.spectra):
-        notes.append(f"the file names no ion: tried {', '.join(map(_tried, readings))}")
+        tried = [
+            f"{each.adduct} (of permanent ions)"
+            if not each.stated and takes_charged(each.adduct)
+            else each.adduct
+            for each in readings
+        ]
+        notes.append(f"the file names no ion: tried {', '.join(tried)}")
     return [*notes, *feature.notes, *time_notes(feature), *_above_precursor(feature)]
-
-
-def _tried(reading: Hypothesis) -> str:
-    limited = not reading.stated and takes_charged(reading.adduct)
-    return f"{reading.adduct} (of permanent ions)" if limited else reading.adduct
 
 
 def _above_precursor(feature: Feature) -> list[str]:

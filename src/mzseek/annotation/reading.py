@@ -28,7 +28,7 @@ from mzseek.annotation.features import (
 from mzseek.annotation.hypotheses import is_mode_known
 from mzseek.core.errors import AnnotationError, InputError, MzseekError, SpectrumError
 from mzseek.core.registry import check_name
-from mzseek.core.text import distinct_labels
+from mzseek.core.text import counted, distinct_labels
 from mzseek.io import StrPath
 from mzseek.io.skipped import Rejects, Skipped, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
@@ -98,24 +98,25 @@ are negative, say --adduct '[M-H]-')"]
         self._is_polarity_known.append(is_mode_known(Feature("", "", (spectrum,))))
 
     def lines(self, features: Sequence[int]) -> list[str]:
-        """The lines for the end of a run, given the number of each spectrum's feature."""
-        said = [
-            f"{_counted(count, 'record')} of {file} {_verb(count, 'contradict')} "
-            f"{'itself' if count == 1 else 'themselves'} about the polarity; the first: {first}"
+        """Return the lines for the end of a run, given the number of each spectrum's feature."""
+        lines = [
+            counted(
+                count,
+                f"record of {file} contradicts itself about the polarity; the first: {first}",
+                f"records of {file} contradict themselves about the polarity; the first: {first}",
+            )
             for file, (count, first) in self._conflicts.items()
         ]
         for file, count in self._without_unit.items():
             if not count:
                 continue
-            line = (
-                f"{_counted(count, 'record')} of {file} {_verb(count, 'state')} a retention time "
-                "without a unit: it is not used"
-            )
+            what = counted(count, f"record of {file} states", f"records of {file} state")
+            line = f"{what} a retention time without a unit: it is not used"
             if self._grouping.by == "precursor":
                 line += ", also not to group spectra by precursor and retention time"
-            said.append(f"{line} (give --rt-unit min or --rt-unit s)")
-        said += [
-            f"{_counted(count, 'record')} of {file} {'is' if count == 1 else 'are'} in profile "
+            lines.append(f"{line} (give --rt-unit min or --rt-unit s)")
+        lines += [
+            f"{counted(count, f'record of {file} is', f'records of {file} are')} in profile "
             "mode: peaks are taken as they are, and answers are unsure; centroid them first"
             for file, count in self._profiles.items()
             if count
@@ -125,20 +126,12 @@ are negative, say --adduct '[M-H]-')"]
         }
         every = len(set(features))
         if unknown := every - len(known):
-            said.append(
-                f"{unknown:,} of {_counted(every, 'feature')} "
+            lines.append(
+                f"{unknown:,} of {counted(every, 'feature', 'features')} "
                 f"{'has' if unknown == 1 else 'have'} no ion mode in the file (polarity unknown): "
                 "read as positive (if they are negative, say --adduct '[M-H]-')"
             )
-        return said
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _verb(number: int, verb: str) -> str:
-    return f"{verb}s" if number == 1 else verb
+        return lines
 
 
 Report = Callable[[str, str], object]
@@ -313,14 +306,14 @@ class Features:
         self.skipped = 0
         report = reporter([] if skipped is None else skipped)
 
-        def counted(where: str, reason: str) -> None:
+        def count(where: str, reason: str) -> None:
             self.skipped += 1
             report(where, reason)
 
         self._warnings = InputWarnings(self.grouping)
         self._files: dict[str, int] = {}
         self._file_of, self._name_of = array("q"), array("q")  # of each spectrum; hashes of names
-        self._keys = list(_feature_keys(self._first_reading(counted), self.grouping))
+        self._keys = list(_feature_keys(self._first_reading(count), self.grouping))
         files = list(self._files)
         self._labels = [""] if files == [""] else distinct_labels([Path(file) for file in files])
         self._shared = self._shared_names()

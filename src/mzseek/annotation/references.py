@@ -208,7 +208,7 @@ class Neighbours:
 
 
 def neighbours(
-    asked: Sequence[FeatureQuery],
+    queries: Sequence[FeatureQuery],
     libraries: Sequence[tuple[str, Library]],
     tolerance: Tolerance,
     names: Mapping[str, str] | None = None,
@@ -217,7 +217,7 @@ def neighbours(
 
     Parameters
     ----------
-    asked : sequence of FeatureQuery
+    queries : sequence of FeatureQuery
     libraries : sequence of (label, Library)
     tolerance : Tolerance
         Of precursors, for what is to match.
@@ -227,14 +227,14 @@ def neighbours(
     known_names = names or {}
     spectra = [
         with_ion(spectrum, each.readings[0].adducts[place])
-        for each in asked
+        for each in queries
         for place, spectrum in enumerate(each.feature.spectra)
     ]
     bare = [without_precursor(spectrum) for spectrum in spectra]
-    owner = np.repeat(np.arange(len(asked)), [len(each.feature.spectra) for each in asked])
-    matches: list[list[_Keyed]] = [[] for _ in asked]
-    analogs: list[list[_Keyed]] = [[] for _ in asked]
-    similar: list[dict[str, float]] = [{} for _ in asked]
+    owner = np.repeat(np.arange(len(queries)), [len(each.feature.spectra) for each in queries])
+    matches: list[list[_Keyed]] = [[] for _ in queries]
+    analogs: list[list[_Keyed]] = [[] for _ in queries]
+    similar: list[dict[str, float]] = [{} for _ in queries]
     for label, library in libraries:
         if not len(library) or not spectra:
             continue

@@ -73,7 +73,7 @@ class _Layout:
 
 
 def score(
-    asked: Sequence[FeatureQuery],
+    queries: Sequence[FeatureQuery],
     fitted: EvidenceModel,
     confidence: Confidence,
     fingerprint: str,
@@ -86,7 +86,7 @@ def score(
 
     Parameters
     ----------
-    asked : sequence of FeatureQuery
+    queries : sequence of FeatureQuery
     fitted : EvidenceModel
     confidence : Confidence
         For how far spectra of a feature are dependent, and how common ions are.
@@ -102,7 +102,7 @@ def score(
     -------
     list of Scored, and the Molecules that `Scored.rows` are places in
     """
-    layout = _laid_out(asked, fingerprint, index, excluded_analogs)
+    layout = _laid_out(queries, fingerprint, index, excluded_analogs)
     lists, union = layout.lists, layout.union
     precompute(fitted.channels, lists.molecules)
     features = [
@@ -111,13 +111,13 @@ def score(
     ]
     # Queries of one spectrum lie side by side, so that all of its readings can be ranked as one.
     modes = np.repeat(
-        [mode_of(each) for each in asked], [len(each.feature.spectra) for each in asked]
+        [mode_of(each) for each in queries], [len(each.feature.spectra) for each in queries]
     )
     parts = fitted.ranker.contributions(features, modes, union).astype(np.float64)
     absolute = fitted.ranker.contributions(features, modes, union, centred=False).astype(np.float64)
     explained, peaks = _explained(lists, fitted)
     found, start, first = [], 0, 0
-    for each, number in zip(asked, layout.spectra, strict=True):
+    for each, number in zip(queries, layout.spectra, strict=True):
         size = int(union[first])
         shape = (int(number), size)
         own = slice(start, start + size * int(number))
@@ -143,13 +143,13 @@ def score(
 
 
 def _laid_out(
-    asked: Sequence[FeatureQuery],
+    queries: Sequence[FeatureQuery],
     fingerprint: str,
     index: Index | None,
     excluded_analogs: Sequence[ExcludedAnalogs] | None,
 ) -> _Layout:
     # Molecules that an index has read come first in the table, the others after them.
-    row_of = {m.smiles: m.row for each in asked for own in each.molecules for m in own}
+    row_of = {m.smiles: m.row for each in queries for own in each.molecules for m in own}
     table_order = sorted(row_of, key=lambda smiles: row_of[smiles] < 0)
     place = {smiles: at for at, smiles in enumerate(table_order)}
     members: list[int] = []
@@ -157,7 +157,7 @@ def _laid_out(
     spectra: list[Spectrum] = []
     list_of: list[int] = []
     union: list[int] = []
-    for each in asked:
+    for each in queries:
         own = []
         for molecules in each.molecules:
             own.append(len(sizes))
@@ -186,35 +186,35 @@ def _laid_out(
     else:
         excluded = [
             each
-            for each, query in zip(excluded_analogs, asked, strict=True)
+            for each, query in zip(excluded_analogs, queries, strict=True)
             for _ in query.molecules
         ]
     lists = replace(lists, excluded_analogs=excluded)
-    numbers = np.array([len(each.feature.spectra) for each in asked], np.int64)
+    numbers = np.array([len(each.feature.spectra) for each in queries], np.int64)
     return _Layout(lists, np.array(union, np.int64), numbers)
 
 
-def mode_of(asked: FeatureQuery) -> int:
+def mode_of(query: FeatureQuery) -> int:
     """Return 1 for a query of positive, −1 for one of negative mode."""
-    return -1 if asked.readings[0].adduct.endswith("-") else 1
+    return -1 if query.readings[0].adduct.endswith("-") else 1
 
 
-def _ion_priors(asked: FeatureQuery, confidence: Confidence) -> Floats:
+def _ion_priors(query: FeatureQuery, confidence: Confidence) -> Floats:
     """Log of how common each candidate's ion is; nothing where only one was tried.
 
     A molecule with a permanent charge can be no other ion than the one that it is.
     """
-    if len(asked.tried) == 1:
-        return np.zeros(asked.kept)
-    own = confidence.of(mode_of(asked))
-    shares = {adduct: own.ion_prior(adduct) for adduct in asked.tried}
+    if len(query.tried) == 1:
+        return np.zeros(query.kept)
+    own = confidence.of(mode_of(query))
+    shares = {adduct: own.ion_prior(adduct) for adduct in query.tried}
     total = sum(shares.values())
     return np.array(
         [
             0.0
             if takes_charged(reading.adduct) and net_charge(molecule.smiles)
             else np.log(shares[reading.adduct] / total)
-            for reading, molecules in zip(asked.readings, asked.molecules, strict=True)
+            for reading, molecules in zip(query.readings, query.molecules, strict=True)
             for molecule in molecules
         ]
     )

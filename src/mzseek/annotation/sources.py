@@ -223,7 +223,7 @@ def _read(path: Path) -> pa.Table:
         return ipc.open_file(file).read_all()
 
 
-_AT_ONCE_store = 500  # molecules that a process reads at a time
+_BATCH = 500  # molecules that a process reads at a time
 
 
 class Store(Protocol):
@@ -238,13 +238,7 @@ class Store(Protocol):
 class StoreSource(Source):
     """Molecules of a store.
 
-    Parameters
-    ----------
-    store : Store
-    label : str
-    facts : mapping
-        What a run folder says of it.
-    index : MoleculeIndex, optional
+    `facts` are what a run folder says of it.
     """
 
     def __init__(
@@ -308,7 +302,7 @@ def index_store(
         is full.
     """
     store = Database.open(path)
-    batches = (batch["smiles"].to_pylist() for batch in store.batches(["smiles"], _AT_ONCE_store))
+    batches = (batch["smiles"].to_pylist() for batch in store.batches(["smiles"], _BATCH))
     return build_index(
         batches, len(store), index_path(store.folder), _known_by(store), kinds,
         jobs=jobs, progress=progress,

@@ -28,6 +28,17 @@ def visible(text: object) -> str:
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "peak was", "peaks were"), counted(1200, "peak was", "peaks were")
+    ('1 peak was', '1,200 peaks were')
+    """
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def distinct_labels(folders: Sequence[Path], taken: Collection[str] = ()) -> list[str]:
     """Label each folder by its name, or by as much of its path as tells it from the others.
 
