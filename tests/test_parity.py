@@ -55,11 +55,12 @@ def test_every_registered_name_is_documented(registry: str) -> None:
 @pytest.mark.parametrize(
     ("names", "package"),
     [
-        (FORMATS, "spectra"), (MOLECULE_FORMATS, "database"), (FINGERPRINTS, "chem"),
+        (FORMATS, "spectra"), (FINGERPRINTS, "chem"),
+        ([".smi" if name == "smiles_list" else name for name in MOLECULE_FORMATS], "database"),
         (UTILITIES, "decision"), (CHANNELS, "evidence"), (ENCODERS, "models"),
         (SCORERS, "models"), (LOSSES, "losses"),
     ],
-    ids=["spectra", "database", "chem", "decision", "evidence", "encoders", "scorers", "losses"],
+    ids=["spectra", "chem", "database", "decision", "evidence", "encoders", "scorers", "losses"],
 )  # fmt: skip
 def test_every_registered_name_is_tested(names, package: str) -> None:
     paths = list((ROOT / "tests" / package).rglob("*.py"))
