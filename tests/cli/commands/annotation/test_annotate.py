@@ -361,3 +361,13 @@ def test_a_changed_index_or_database_is_one_line(mzseek, mgf, options, small_set
     status, _, told = mzseek(*asked)
     assert status == 2
     assert told.splitlines()[-1].endswith("masses.npy has changed; build it again")
+
+
+def test_former_names_of_options_are_accepted_and_not_shown(mzseek, mgf, options, tmp_path):
+    former = ("--known", "0.35", "--most=77", "--out", tmp_path / "out")
+    assert mzseek("annotate", mgf, *options, *former)[0] == 0
+    recorded = json.loads((tmp_path / "out" / "run.json").read_text())["options"]
+    assert (recorded["expected_in_database"], recorded["max_candidates"]) == (0.35, 77)
+    shown = mzseek("annotate", "--help")[1]
+    assert "--max-candidates" in shown
+    assert "--most" not in shown
