@@ -13,7 +13,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -29,9 +29,29 @@ def compiled(function: F) -> F:
     from numba import njit
 
     try:
-        return cast(F, njit(nogil=True, cache=_has_cache_folder())(function))
+        dispatcher = njit(nogil=True, cache=_has_cache_folder())(function)
     except RuntimeError:  # numba refuses to cache here
-        return cast(F, njit(nogil=True)(function))
+        dispatcher = njit(nogil=True)(function)
+    _discard_stale_cache(dispatcher)
+    return cast(F, dispatcher)
+
+
+def _discard_stale_cache(dispatcher: Any) -> None:
+    """Compile anew where a cache of an earlier version names classes that are gone.
+
+    Numba unpickles the index of its cache before it compares the age of the source.
+    """
+    cache = dispatcher._cache
+    load = cache.load_overload
+
+    def load_or_discard(signature: Any, target_context: Any) -> Any:
+        try:
+            return load(signature, target_context)
+        except (AttributeError, ImportError):
+            cache.flush()
+            return None
+
+    cache.load_overload = load_or_discard
 
 
 def _has_cache_folder() -> bool:
