@@ -25,7 +25,7 @@ def test_spectra_are_kept_by_licence_and_counted(licensed: Callable[..., Path], 
     two = licensed("two", lambda row: "CC0", adduct="[M-H]-")
     joined = join_sets([one, two], "mass", out)
     assert joined.left_out == {"CC BY-NC": 16}
-    assert joined.kept["CC0"] == joined.kept["CC BY"] + 16
+    assert joined.included["CC0"] == joined.included["CC BY"] + 16
     rejected: list[str] = []
     spectra = list(read_table(joined.files.spectra, lambda where, why: rejected.append(why)))
     assert not rejected

@@ -25,8 +25,8 @@ from mzseek.similarity.lists import LIST_SIMILARITIES
 
 @dataclass(frozen=True)
 class Sizes:
-    layers: int = option(3, "layers", least=1, most=9)
-    rate: float = option(0.25, "rate", least=0, below=1)
+    layers: int = option(3, "layers", at_least=1, at_most=9)
+    rate: float = option(0.25, "rate", at_least=0, below=1)
     scale: float = option(1 / 64, "scale", above=0, finite=False)
     pairs: bool = option(False, "pairs")
     start: str | None = option(None, "start", among=("zero", "odds"))

@@ -62,13 +62,13 @@ def by_hand(text: str) -> tuple[list[str], bool]:
 def test_members_are_those_of_a_plain_loop_whatever_the_text(text: str, chunk: int) -> None:
     text = "[" + text
     expected, is_closed = by_hand(text)
-    found, fault = [], ""
+    found, problem = [], ""
     try:
         found.extend(iter_members(io.BytesIO(text.encode()), "test", chunk=chunk))
     except InputError as error:
-        fault = error.reason
+        problem = error.reason
     assert found == [("array", member) for member in expected]
-    assert ("ends in the middle" in fault) == (not is_closed)
+    assert ("ends in the middle" in problem) == (not is_closed)
 
 
 @given(st.integers(60, 300), st.text(alphabet='[{1,"', max_size=200), st.integers(1, 4096))

@@ -227,10 +227,10 @@ def test_bzip2_is_read_a_little_at_a_time_and_lzma_refused(tmp_path: Path) -> No
 
 def test_names_are_shown_on_one_line(tmp_path: Path) -> None:
     path = write(tmp_path / "a.zip", ("a\n\tb.mgf", b""))
-    (fault,) = zip_sources(path)
-    assert isinstance(fault, InputError)
-    assert fault.where == f"{path}: a b.mgf"
-    assert fault.reason == "the file is empty"
+    (problem,) = zip_sources(path)
+    assert isinstance(problem, InputError)
+    assert problem.where == f"{path}: a b.mgf"
+    assert problem.reason == "the file is empty"
 
 
 def directory_of(members: int, name: bytes = b"a.mgf") -> bytes:
@@ -297,7 +297,7 @@ def test_damage_is_one_line_or_one_member(tmp_path: Path, place: int) -> None:
                     stream.read()
     except InputError as error:
         faults.append(str(error))
-    assert all("\n" not in fault for fault in faults)
+    assert all("\n" not in problem for problem in faults)
 
 
 def test_what_has_no_members_is_said(tmp_path: Path) -> None:

@@ -100,12 +100,12 @@ def test_one_past_its_bounds_is_skipped_and_the_next_are_read(
     monkeypatch.setattr(xml_stream, bound, 100)
     long, message = BOUNDS[bound]
     found = elements(f'<r><scan n="1"/>{long}<scan n="3"><p>A</p></scan></r>')
-    assert [(e.attributes["n"], e.fault is None) for e in found] == [
+    assert [(e.attributes["n"], e.problem is None) for e in found] == [
         ("1", True),
         ("2", False),
         ("3", True),
     ]
-    assert message in str(found[1].fault)
+    assert message in str(found[1].problem)
     assert sum(len(child.text) for child in found[1].children) <= 100
     assert len(found[1].children) <= 100
 

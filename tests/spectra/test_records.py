@@ -170,13 +170,13 @@ def test_an_energy_in_words_is_kept_as_it_is(text: str) -> None:
 def test_fields_past_the_bounds_are_not_kept() -> None:
     record = record_of(*((f"key{number}", "1") for number in range(20_000)))
     assert len(record.fields) == 10_000
-    assert record.fault == "has more than 10,000 fields"
+    assert record.problem == "has more than 10,000 fields"
     record = record_of(*[("adduct", "x" * 1_000)] * 5_000)
     assert sum(map(len, record.values("adduct"))) <= 4_000_000
-    assert record.fault == "has fields of more than 4,000,000 characters"
+    assert record.problem == "has fields of more than 4,000,000 characters"
     record = record_of(("k" * 2_000, "1"))
     assert record.fields == {}
-    assert "longer than 1,000 characters" in str(record.fault)
+    assert "longer than 1,000 characters" in str(record.problem)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_fields_past_the_bounds_are_not_kept() -> None:
 )
 def test_a_record_is_one_thing(key: str, first: str, second: str, what: str) -> None:
     record = record_of(("pepmass", "100"), (key, "N/A"), (key, first), (key.upper(), first))
-    assert record.fault is None  # said twice, the same
+    assert record.problem is None  # said twice, the same
     record.add(key, second)
     with pytest.raises(SpectrumError, match=f"states two {what}, '{first}' and '{second}'"):
         to_spectrum(record)

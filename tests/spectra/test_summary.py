@@ -11,9 +11,9 @@ from mzseek.spectra.summary import Distinct, Extent, Summary, Tally
 CAFFEINE, ETHANOL = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "CCO"
 
 
-def spectrum(peaks=3, precursor=200.0, adduct="[M+H]+", charge=1, identifier="x", **given):
+def spectrum(peaks=3, precursor=200.0, adduct="[M+H]+", charge=1, identifier="x", **metadata):
     mz = np.arange(50.0, 50.0 + peaks)
-    return Spectrum(mz, np.ones(peaks), precursor, adduct, charge, identifier, given)
+    return Spectrum(mz, np.ones(peaks), precursor, adduct, charge, identifier, metadata)
 
 
 def summed(*spectra: Spectrum) -> Summary:
@@ -85,9 +85,9 @@ def test_records_are_those_read_and_those_set_aside(tmp_path: Path) -> None:
     (tmp_path / "c.msp").write_text("Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n")
     (tmp_path / "notes.md").write_text("of another kind")
     summary = Summary()
-    for each in read_spectra(tmp_path, summary.rejects):
+    for each in read_spectra(tmp_path, summary.skipped):
         summary.add(each)
-    assert (summary.records, summary.read, summary.rejects.total) == (4, 2, 2)
+    assert (summary.records, summary.read, summary.skipped.total) == (4, 2, 2)
     facts = json.loads(json.dumps(summary.to_dict()))
     assert facts["records"] == facts["read"] + facts["set_aside"]
     assert {each["kind"] for each in facts["rejects"]} >= {"has no peaks"}
@@ -105,7 +105,7 @@ def test_tallies_and_extents() -> None:
     for value in ("a", None, "b", "a", " a "):
         tally.add(value)
     assert dict(tally.values) == {"a": 3, "b": 1}
-    assert (tally.given, tally.none_given, tally.not_listed) == (4, 1, 0)
+    assert (tally.total, tally.none_given, tally.not_listed) == (4, 1, 0)
     assert tally.to_dict() == {"values": {"a": 3, "b": 1}, "not_listed": 0, "none_given": 1}
     extent = Extent()
     assert extent.to_dict() is None
@@ -122,9 +122,9 @@ def test_counts_add_up_however_many_values_there_are() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2e6
-    assert tally.given == 100_000
+    assert tally.total == 100_000
     assert tally.values["usual"] == 50_000
-    assert tally.not_listed == tally.given - tally.values.total() > 0
+    assert tally.not_listed == tally.total - tally.values.total() > 0
     assert max(map(len, tally.values)) <= 80
 
 

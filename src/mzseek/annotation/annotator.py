@@ -39,10 +39,10 @@ from mzseek.core.errors import (
     LibraryError,
     MzseekError,
 )
-from mzseek.core.text import counted
+from mzseek.core.text import pluralize
 from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.registry import channel_from
-from mzseek.io.skipped import Rejects, reporter
+from mzseek.io.skipped import SkipTarget, reporter
 from mzseek.io.writing import disk_errors
 from mzseek.library import Library
 from mzseek.parallel import Engine, LocalEngine
@@ -146,7 +146,7 @@ class Annotator:
         self,
         spectra: Any,
         *,
-        skipped: Rejects | None = None,
+        skipped: SkipTarget | None = None,
         was_done: Callable[[Feature], bool] = lambda feature: False,
         done: int = 0,
         first: int | None = None,
@@ -501,8 +501,8 @@ class AnnotationRun(Iterator[Annotation]):
     def _mismatch_lines(self) -> list[str]:
         if not self._mismatches:
             return []
-        listed = counted(self._mismatches, "listed candidate", "listed candidates")
-        counts = f"{listed} of {counted(self._with_mismatches, 'feature', 'features')}"
+        listed = pluralize(self._mismatches, "listed candidate", "listed candidates")
+        counts = f"{listed} of {pluralize(self._with_mismatches, 'feature', 'features')}"
         mass = "mass contradicts the precursor under every ion tried"
         if self.annotator.config.keep_mass_mismatches:
             return [f"Kept {counts} whose {mass}."]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mzseek.core.errors import AnnotationError
-from mzseek.core.text import counted, visible
+from mzseek.core.text import pluralize, visible
 from mzseek.spectra import Spectrum
 from mzseek.spectra.parsing import (
     looks_like_profile,
@@ -262,7 +262,7 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
             kept.append(spectrum)
     repeated, profiles = len(merged) - len(kept), sum(map(is_profile, kept))
     notes = [
-        counted(number, *words)
+        pluralize(number, *words)
         for number, words in (
             (unmeasurable, ("peak was skipped: no instrument measures its m/z or intensity",
                             "peaks were skipped: no instrument measures their m/z or intensity")),

@@ -21,7 +21,7 @@ from mzseek.core.errors import BundleError, InputError, MoleculeError
 from mzseek.database.formats.tables import find_columns, holds_molecules, record_of
 from mzseek.evidence.queries import Molecules
 from mzseek.io import StrPath, content_hash, open_source
-from mzseek.io.skipped import Rejects, reporter
+from mzseek.io.skipped import SkipTarget, reporter
 from mzseek.io.text_tables import (
     find_column,
     first_line,
@@ -72,7 +72,7 @@ class Weights:
         return values, sum(key in self.logs for key in keys)
 
 
-def read_weights(path: StrPath, rejects: Rejects) -> Weights:
+def read_weights(path: StrPath, rejects: SkipTarget) -> Weights:
     """Weights of a table (tabs, commas or semicolons; plain or packed).
 
     Molecules are told by the first block of their InChIKey: of the column of InChIKeys where a row

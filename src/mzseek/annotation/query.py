@@ -10,7 +10,7 @@ from mzseek.annotation.features import Feature, Tolerance, time_notes
 from mzseek.annotation.hypotheses import Hypothesis, Ions, as_known, hypotheses, is_mode_known
 from mzseek.chem.adducts import ELECTRON_MASS, parse_adduct
 from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
-from mzseek.core.text import counted
+from mzseek.core.text import pluralize
 
 _FEW = 5
 _LONGEST = 40  # letters of a name that are shown
@@ -219,7 +219,7 @@ def ask(
     else:
         found = _looked_up(readings, source, formula, notes, removed)
     notes += [
-        f"{counted(number, 'candidate', 'candidates')} cannot form {adduct} ({reason})"
+        f"{pluralize(number, 'candidate', 'candidates')} cannot form {adduct} ({reason})"
         for (adduct, reason), number in removed.items()
     ]
     total = sum(map(len, found))
@@ -259,9 +259,9 @@ def _mismatch_notes(number: int, kept: bool) -> list[str]:
     if not number:
         return []
     if kept:
-        what = counted(number, "listed candidate contradicts", "listed candidates contradict")
+        what = pluralize(number, "listed candidate contradicts", "listed candidates contradict")
         return [f"{what} the mass of the precursor"]
-    what = counted(number, "listed candidate was", "listed candidates were")
+    what = pluralize(number, "listed candidate was", "listed candidates were")
     return [f"{what} skipped: the mass contradicts the precursor under every ion tried"]
 
 

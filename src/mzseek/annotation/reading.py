@@ -28,9 +28,9 @@ from mzseek.annotation.features import (
 from mzseek.annotation.hypotheses import is_mode_known
 from mzseek.core.errors import AnnotationError, InputError, MzseekError, SpectrumError
 from mzseek.core.registry import check_name
-from mzseek.core.text import counted, distinct_labels
+from mzseek.core.text import distinct_labels, pluralize
 from mzseek.io import StrPath
-from mzseek.io.skipped import Rejects, Skipped, reporter
+from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
 from mzseek.spectra.convert import is_spectrum
 from mzseek.spectra.parsing import TIME_UNITS
@@ -100,7 +100,7 @@ are negative, say --adduct '[M-H]-')"]
     def lines(self, features: Sequence[int]) -> list[str]:
         """Return the lines for the end of a run, given the number of each spectrum's feature."""
         lines = [
-            counted(
+            pluralize(
                 count,
                 f"record of {file} contradicts itself about the polarity; the first: {first}",
                 f"records of {file} contradict themselves about the polarity; the first: {first}",
@@ -110,13 +110,13 @@ are negative, say --adduct '[M-H]-')"]
         for file, count in self._without_unit.items():
             if not count:
                 continue
-            what = counted(count, f"record of {file} states", f"records of {file} state")
+            what = pluralize(count, f"record of {file} states", f"records of {file} state")
             line = f"{what} a retention time without a unit: it is not used"
             if self._grouping.by == "precursor":
                 line += ", also not to group spectra by precursor and retention time"
             lines.append(f"{line} (give --rt-unit min or --rt-unit s)")
         lines += [
-            f"{counted(count, f'record of {file} is', f'records of {file} are')} in profile "
+            f"{pluralize(count, f'record of {file} is', f'records of {file} are')} in profile "
             "mode: peaks are taken as they are, and answers are unsure; centroid them first"
             for file, count in self._profiles.items()
             if count
@@ -127,7 +127,7 @@ are negative, say --adduct '[M-H]-')"]
         every = len(set(features))
         if unknown := every - len(known):
             lines.append(
-                f"{unknown:,} of {counted(every, 'feature', 'features')} "
+                f"{unknown:,} of {pluralize(every, 'feature', 'features')} "
                 f"{'has' if unknown == 1 else 'have'} no ion mode in the file (polarity unknown): "
                 "read as positive (if they are negative, say --adduct '[M-H]-')"
             )
@@ -299,7 +299,7 @@ class Features:
     """
 
     def __init__(
-        self, spectra: Any, grouping: Grouping | None = None, skipped: Rejects | None = None
+        self, spectra: Any, grouping: Grouping | None = None, skipped: SkipTarget | None = None
     ) -> None:
         self.source = spectra_source(spectra)
         self.grouping = grouping or Grouping()

@@ -12,7 +12,7 @@ from mzseek.annotation.sources import ListedSource, open_described, save_describ
 from mzseek.bundle.bundle import MAX_PEAKS, compact_ions, compact_peaks
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.ragged import pointers
-from mzseek.core.text import counted
+from mzseek.core.text import pluralize
 from mzseek.evidence.model import EvidenceModel, open_states, save_states
 from mzseek.evidence.queries import ReferenceSpectra
 from mzseek.library import Library
@@ -91,11 +91,11 @@ def extension_lines(added: Mapping[str, Mapping[str, int]]) -> list[str]:
     """
     lines = []
     for label, counts in added.items():
-        spectra = counted(counts["spectra"], "spectrum", "spectra")
-        molecules = counted(counts["molecules"], "new molecule", "new molecules")
+        spectra = pluralize(counts["spectra"], "spectrum", "spectra")
+        molecules = pluralize(counts["molecules"], "new molecule", "new molecules")
         line = f"Your libraries add {spectra} to {label}, with {molecules}"
         if counts["left_out"]:
-            others = counted(counts["left_out"], "further molecule", "further molecules")
+            others = pluralize(counts["left_out"], "further molecule", "further molecules")
             line += f"; spectra of {others} are for matches only"
         lines.append(f"{line}.")
     return lines

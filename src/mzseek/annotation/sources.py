@@ -19,7 +19,7 @@ from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
 from mzseek.database.sources import read_molecules
 from mzseek.database.store import MOLECULES, Matches
 from mzseek.io import StrPath, content_hash
-from mzseek.io.skipped import Rejects, Report, reporter
+from mzseek.io.skipped import Report, SkipTarget, reporter
 from mzseek.library import Library
 from mzseek.parallel.engine import Progress, silent
 
@@ -86,7 +86,7 @@ class ListedSource(Source):
 
 
 def file_source(
-    path: StrPath, rejects: Rejects, columns: Mapping[str, str] | None = None
+    path: StrPath, rejects: SkipTarget, columns: Mapping[str, str] | None = None
 ) -> ListedSource:
     """Candidates of a user's own file: any that `mzseek database build` reads.
 

@@ -45,7 +45,7 @@ class JoinedSets:
         The joined table and its lists.
     details : dict of str to dict
         By identifier: energy, instrument, contributor, licence and source of each spectrum.
-    kept, left_out : Counter
+    included, left_out : Counter
         Spectra by licence family.
     held_back : Counter
         Spectra by contributor, of those that were asked to be left out.
@@ -54,7 +54,7 @@ class JoinedSets:
 
     files: DatasetFiles
     details: dict[str, dict[str, str]] = field(default_factory=dict)
-    kept: Counter[str] = field(default_factory=Counter)
+    included: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     held_back: Counter[str] = field(default_factory=Counter)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -166,7 +166,7 @@ def _rows(
             if spectrum.identifier in joined.details:
                 joined.skip(f"{dataset.spectra}: {spectrum.identifier}", "is there a second time")
                 continue
-            joined.kept[family] += 1
+            joined.included[family] += 1
             joined.details[spectrum.identifier] = details
             molecules[spectrum.metadata["smiles"]] = None
             if len(joined.details) % _EVERY == 0:
@@ -271,7 +271,7 @@ def build_bundle(
         run = _fitted(prepared, channels, folder / "run", how, jobs, progress, say)
         made_of = {
             "spectra": [{"name": Path(t).name, "sha256": content_hash(Path(t))} for t in tables],
-            "kept": dict(sorted(joined.kept.items())),
+            "kept": dict(sorted(joined.included.items())),
             "left_out": dict(sorted(joined.left_out.items())),
             "held_back": dict(sorted(joined.held_back.items())),
             "set_aside": len(joined.skipped),
@@ -319,7 +319,7 @@ def _fitted(
 
 
 def _report(joined: JoinedSets, say: Log) -> None:
-    say(f"{len(joined.details):,} spectra are kept: {_listed(joined.kept)}")
+    say(f"{len(joined.details):,} spectra are kept: {_listed(joined.included)}")
     if joined.left_out:
         number = sum(joined.left_out.values())
         say(f"{number:,} spectra are left out for their licence: {_listed(joined.left_out)}")

@@ -28,7 +28,7 @@ def write_subset(
     out: Path,
     *,
     spectra: int = 1_500,
-    each: int = 5,
+    per_molecule: int = 5,
     candidates: int = 40,
     seed: int = 0,
     with_formula: bool = False,
@@ -40,7 +40,7 @@ def write_subset(
     bundle : Bundle
     out : Path
         Folder to make.
-    spectra, each : int
+    spectra, per_molecule : int
         Spectra in all, and of one molecule, at the most; of positive mode.
     candidates : int
         Length of a list: the molecule itself, and the others nearest in mass.
@@ -59,7 +59,7 @@ def write_subset(
         The bundle has no spectra of positive mode.
     """
     library = bundle.library
-    chosen = _chosen(bundle, spectra, each, seed)
+    chosen = _chosen(bundle, spectra, per_molecule, seed)
     if not len(chosen):
         raise BundleError(f"{bundle.folder}: has no spectra of positive mode to train on")
     molecule = np.asarray(library.molecule_of)[chosen]
@@ -86,7 +86,9 @@ def write_subset(
     return files
 
 
-def _chosen(bundle: Bundle, max_spectra: int, each: int, seed: int) -> npt.NDArray[np.int64]:
+def _chosen(
+    bundle: Bundle, max_spectra: int, per_molecule: int, seed: int
+) -> npt.NDArray[np.int64]:
     """Draw records by a stable hash: molecule after molecule, some spectra of each."""
     library = bundle.library
     names = library.records["identifier"].to_pylist()
@@ -100,7 +102,7 @@ def _chosen(bundle: Bundle, max_spectra: int, each: int, seed: int) -> npt.NDArr
         if len(chosen) >= max_spectra:
             break
         lots = sorted(records_of[molecule], key=lambda at: stable_hash(salt, names[at].encode()))
-        chosen += lots[:each]
+        chosen += lots[:per_molecule]
     return np.array(sorted(chosen[:max_spectra]), np.int64)
 
 

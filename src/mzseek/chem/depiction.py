@@ -12,7 +12,7 @@ from mzseek.core.errors import MoleculeError
 # Hundredths of the length of a bond.
 UNIT = 100
 _BOND = 1.5  # RDKit's length of a bond
-_KEPT = 4096
+_CACHE_SIZE = 4096
 # Kinds of bonds beside 1, 2 and 3.
 WEDGE, DASHES, WAVE = 4, 5, 6
 _DIRECTIONS = {
@@ -22,10 +22,10 @@ _DIRECTIONS = {
 }
 
 Structure = dict[str, Any]
-Places = list[tuple[float, float]]
+Positions = list[tuple[float, float]]
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def structure(smiles: str) -> Structure | None:
     """What is needed to draw a molecule; None where it is none that can be drawn.
 
@@ -53,16 +53,16 @@ def structure(smiles: str) -> Structure | None:
         WedgeMolBonds(molecule, flat)
     except (MoleculeError, RuntimeError, ValueError):
         return None
-    places: Places = [(x, y) for x, y, _ in flat.GetPositions().tolist()]
+    positions: Positions = [(x, y) for x, y, _ in flat.GetPositions().tolist()]
     rings = [set(ring) for ring in molecule.GetRingInfo().AtomRings()]
     return {
-        "xy": [round(v * UNIT / _BOND) for x, y in places for v in (x, -y)],
+        "xy": [round(v * UNIT / _BOND) for x, y in positions for v in (x, -y)],
         "at": {
             str(atom.GetIdx()): label
             for atom in molecule.GetAtoms()
             if (label := _label(atom)) is not None
         },
-        "bo": [_bond(bond, rings, places) for bond in molecule.GetBonds()],
+        "bo": [_bond(bond, rings, positions) for bond in molecule.GetBonds()],
     }
 
 
@@ -74,27 +74,27 @@ def _label(atom: Atom) -> tuple[str, int, int, int] | None:
     return symbol, atom.GetTotalNumHs(), charge, isotope
 
 
-def _bond(bond: Bond, rings: list[set[int]], places: Places) -> tuple[int, int, int, int]:
+def _bond(bond: Bond, rings: list[set[int]], positions: Positions) -> tuple[int, int, int, int]:
     begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
     order = min(max(int(bond.GetBondTypeAsDouble()), 1), 3)
     if order == 1:
         return begin, end, _DIRECTIONS.get(bond.GetBondDir(), 1), 0
-    return begin, end, order, _side(bond, begin, end, rings, places) if order == 2 else 0
+    return begin, end, order, _side(bond, begin, end, rings, positions) if order == 2 else 0
 
 
-def _side(bond: Bond, begin: int, end: int, rings: list[set[int]], places: Places) -> int:
+def _side(bond: Bond, begin: int, end: int, rings: list[set[int]], positions: Positions) -> int:
     """Where the second line of a double bond goes: into its smallest ring, or to its neighbours."""
     around = [ring for ring in rings if begin in ring and end in ring]
     if around:
-        near = min(around, key=len)
+        adjacent = min(around, key=len)
     else:
-        one, two = bond.GetBeginAtom(), bond.GetEndAtom()
-        if min(one.GetDegree(), two.GetDegree()) < 2:
+        first, second = bond.GetBeginAtom(), bond.GetEndAtom()
+        if min(first.GetDegree(), second.GetDegree()) < 2:
             return 0
-        near = {atom.GetIdx() for atom in (*one.GetNeighbors(), *two.GetNeighbors())}
-    (x, y), (x2, y2) = places[begin], places[end]
+        adjacent = {atom.GetIdx() for atom in (*first.GetNeighbors(), *second.GetNeighbors())}
+    (x, y), (x2, y2) = positions[begin], positions[end]
     turn = sum(
-        (x2 - x) * (places[atom][1] - y) - (y2 - y) * (places[atom][0] - x)
-        for atom in near - {begin, end}
+        (x2 - x) * (positions[atom][1] - y) - (y2 - y) * (positions[atom][0] - x)
+        for atom in adjacent - {begin, end}
     )
     return 1 if turn >= 0 else -1

@@ -22,7 +22,7 @@ from mzseek.chem.map4 import map4_bits
 from mzseek.chem.molecules import parse_molecule
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import pointers
-from mzseek.io.skipped import Rejects, reporter
+from mzseek.io.skipped import SkipTarget, reporter
 from mzseek.parallel.processes import restoring_sigint
 
 BitRows = list[npt.NDArray[np.uint16]]
@@ -198,7 +198,7 @@ def fingerprints(
     smiles: Sequence[str],
     kind: str = "morgan2",
     *,
-    rejects: Rejects | None = None,
+    rejects: SkipTarget | None = None,
     threads: int | None = None,
 ) -> csr_array:
     """Compute the fingerprint bits of molecules, one row each.

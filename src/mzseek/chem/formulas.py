@@ -90,7 +90,7 @@ are
         raise MoleculeError(f"formula {shown} does not begin with an element")
     exact = _ATOM.findall(atoms)
     if "".join(s + n for s, n in exact) == atoms and all(s in _ELEMENTS for s, _ in exact):
-        return Formula(_counted(exact, shown), charge)
+        return Formula(_element_counts(exact, shown), charge)
     is_one_case = atoms == atoms.lower() or atoms == atoms.upper()
     readings = _distinct(_readings(atoms), shown) if is_one_case else []
     if len(readings) > 1:
@@ -101,7 +101,7 @@ are
     return Formula(readings[0], charge)
 
 
-def _counted(atoms: list[tuple[str, str]], shown: str) -> dict[str, int]:
+def _element_counts(atoms: list[tuple[str, str]], shown: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for symbol, number in atoms:
         size = int(number or 1) if len(number) <= 6 else _MAX_ATOMS + 1
@@ -153,7 +153,7 @@ def _distinct(readings: Iterator[list[tuple[str, str]]], shown: str) -> list[dic
     """The first two formulas that differ."""
     seen: list[dict[str, int]] = []
     for reading in readings:
-        counts = _counted(reading, shown)
+        counts = _element_counts(reading, shown)
         if counts not in seen:
             seen.append(counts)
         if len(seen) == 2:

@@ -253,9 +253,9 @@ def show_skipped(
         say(f"  all in {plain(listed_in)}")
 
 
-def counted(number: int, one: str, many: str) -> str:
+def pluralize(number: int, singular: str, plural: str) -> str:
     """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many}"
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def plain(text: object, limit: int = 1000) -> str:

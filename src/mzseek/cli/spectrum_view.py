@@ -13,9 +13,9 @@ import numpy.typing as npt
 from rich.text import Text
 
 from mzseek.cli.output import (
-    counted,
     new_table,
     plain,
+    pluralize,
     print_json,
     say,
     say_next,
@@ -179,7 +179,7 @@ def show_one(files: Sequence[Path], text: str, svg: Path | None, as_json: bool) 
             if seen % _PROGRESS_EVERY == 0:
                 progress("reading", seen)
     if chosen is None:
-        where, count = ", ".join(map(str, files)), counted(seen, "spectrum", "spectra")
+        where, count = ", ".join(map(str, files)), pluralize(seen, "spectrum", "spectra")
         if not seen:
             raise InputError(where, f"no spectrum could be read{skipped}")
         if number is not None:
@@ -258,8 +258,8 @@ def _ion(spectrum: Spectrum) -> str:
     text = f"m/z {spectrum.precursor_mz:.4f}"
     if spectrum.adduct:
         return f"{text}, {spectrum.adduct}"
-    given = spectrum.metadata.get("adduct_as_given")
-    text += f", adduct given as {given}" if given else ", adduct not given"
+    stated = spectrum.metadata.get("adduct_as_given")
+    text += f", adduct given as {stated}" if stated else ", adduct not given"
     return text if spectrum.charge is None else f"{text}, charge {spectrum.charge:+d}"
 
 
@@ -284,7 +284,7 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
     with watched() as progress, _listing(listed) as note:
 
         def skip(where: str, reason: str) -> None:
-            summary.rejects(where, reason)
+            summary.skipped(where, reason)
             note(where, reason)
             if summary.records % _PROGRESS_EVERY == 0:
                 progress("reading", summary.records)
@@ -292,14 +292,14 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
         # All are opened before the first is read, so that a wrong one is noticed at once.
         readings = [read_spectra(part.path, skip, opened=part.opened) for part in parts]
         for part, reading in zip(parts, readings, strict=True):
-            read_before, skipped_before = summary.read, summary.rejects.total
+            read_before, skipped_before = summary.read, summary.skipped.total
             for spectrum in reading:
                 first = first or spectrum
                 summary.add(spectrum)
                 if summary.records % _PROGRESS_EVERY == 0:
                     progress("reading", summary.records)
             part.read = summary.read - read_before
-            part.skipped = summary.rejects.total - skipped_before
+            part.skipped = summary.skipped.total - skipped_before
     if first is not None and svg:
         _draw(first, svg)
     if as_json:
@@ -313,13 +313,16 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
     _show_files(parts, summary)
     if summary.read:
         _show_summary(summary)
-    if summary.rejects.total:
+    if summary.skipped.total:
         say("")
-        show_skipped(summary.rejects, None if listed is None else str(listed))
-        if listed is None and summary.rejects.total > 1:
+        show_skipped(summary.skipped, None if listed is None else str(listed))
+        if listed is None and summary.skipped.total > 1:
             say("  [dim]--rejects FILE.tsv lists them all[/dim]")
     if first is not None:
-        name, peaks = first.metadata.get("compound_name", ""), counted(len(first), "peak", "peaks")
+        name, peaks = (
+            first.metadata.get("compound_name", ""),
+            pluralize(len(first), "peak", "peaks"),
+        )
         named = f"{plain(name, 60)}, " if name and name != first.identifier else ""
         say(
             f"\nFirst spectrum: [bold]{plain(first.identifier, 80)}[/bold] "
@@ -357,25 +360,25 @@ def _show_files(parts: Sequence[_File], summary: Summary) -> None:
         table.add_column(overflow="fold")
         for part in parts[:_SHOWN_FILES]:
             skipped = f"{part.skipped:,} skipped" if part.skipped else ""
-            read = counted(part.read, "spectrum", "spectra")
+            read = pluralize(part.read, "spectrum", "spectra")
             table.add_row(plain(part.path), _formats(part.formats), read, skipped)
         show(table)
         if len(parts) > _SHOWN_FILES:
             say(f"and {len(parts) - _SHOWN_FILES:,} more")
-    read = counted(summary.read, "spectrum", "spectra")
-    if summary.rejects.total:
-        records = counted(summary.records, "record", "records")
-        say(f"{records}: [bold]{read}[/bold] read, {summary.rejects.total:,} skipped")
+    read = pluralize(summary.read, "spectrum", "spectra")
+    if summary.skipped.total:
+        records = pluralize(summary.records, "record", "records")
+        say(f"{records}: [bold]{read}[/bold] read, {summary.skipped.total:,} skipped")
     else:
         say(f"[bold]{read}[/bold], nothing skipped")
 
 
 def _formats(formats: Tally) -> str:
     """Return the format, with the number of files where there are several."""
-    if formats.given <= 1:
+    if formats.total <= 1:
         return "".join(formats.values)
     return ", ".join(
-        f"{counted(count, 'file', 'files')} of {label}"
+        f"{pluralize(count, 'file', 'files')} of {label}"
         for label, count in formats.values.most_common()
     )
 
@@ -395,11 +398,11 @@ def _show_summary(summary: Summary) -> None:
         "centroided": _centroided(summary.centroided),
         "structures": _structures(summary),
     }
-    if summary.folds.given:
+    if summary.folds.total:
         rows["fold"] = _values(summary.folds)
-    if summary.conflicts.given:
+    if summary.conflicts.total:
         conflict, _ = summary.conflicts.values.most_common(1)[0]
-        records = counted(summary.conflicts.given, "record", "records")
+        records = pluralize(summary.conflicts.total, "record", "records")
         rows["polarity"] = f"[yellow]contradictory in {records}[/yellow], e.g. {plain(conflict)}"
     if summary.renamed:
         rows["names"] = f"{summary.renamed:,} repeat the name of another, and are numbered (#2 …)"
@@ -411,15 +414,15 @@ def _show_summary(summary: Summary) -> None:
 
 def _values(tally: Tally) -> str:
     """Return the most frequent values with their counts."""
-    if not tally.given:
+    if not tally.total:
         return _NOT_GIVEN
     if len(tally.values) == 1 and not tally.none_given:
         return f"{plain(next(iter(tally.values)))} [dim](all)[/dim]"
     shown = tally.values.most_common(_SHOWN_VALUES)
     counts = [(plain(value), count) for value, count in shown]
-    rest = tally.given - sum(count for _, count in shown)
+    rest = tally.total - sum(count for _, count in shown)
     if rest:
-        others = counted(len(tally.values) - len(shown), "other", "others")
+        others = pluralize(len(tally.values) - len(shown), "other", "others")
         counts.append((f"more than {others}" if tally.not_listed else others, rest))
     return _listed([*counts, ("not given", tally.none_given)])
 
@@ -461,7 +464,7 @@ def _structures(summary: Summary) -> str:
     kinds = {"SMILES": summary.with_smiles, "InChI": summary.with_inchi}
     which = " or ".join(name for name, count in kinds.items() if count)
     about = "" if summary.molecules.is_exact else "about "
-    molecules = counted(summary.molecules.count, "molecule", "molecules")
+    molecules = pluralize(summary.molecules.count, "molecule", "molecules")
     share = "all" if have == read else f"{have:,} of {read:,}"
     return f"{share} ({which}), {about}{molecules}"
 
@@ -478,7 +481,7 @@ def _say_next(paths: Sequence[Path], summary: Summary) -> None:
     file = shlex.quote(str(paths[0])) if len(paths) == 1 else "FILE"
     say(f"[dim]Another spectrum: mzseek show {plain(file)} --spectrum ID-OR-NUMBER[/dim]")
     if summary.with_structure:
-        if summary.folds.given:
+        if summary.folds.total:
             training = f"mzseek prepare {file} --candidates-mass LISTS.json --out prepared"
         else:
             training = f"mzseek data build {file} --molecules MOLECULES.tsv --out myset"

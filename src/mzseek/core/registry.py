@@ -110,19 +110,25 @@ def option(
     default: Any,
     meaning: str,
     *,
-    least: float | None = None,
+    at_least: float | None = None,
     above: float | None = None,
-    most: float | None = None,
+    at_most: float | None = None,
     below: float | None = None,
     among: Collection[str] | None = None,
     finite: bool = True,
 ) -> Any:
     """Declare a field of an options dataclass.
 
-    Its range includes ``least`` and ``most`` and excludes ``above`` and ``below``; ``among`` lists
-    the names that it can have; ``finite=False`` allows infinity. ``meaning`` is for people.
+    Its range includes ``at_least`` and ``at_most`` and excludes ``above`` and ``below``; ``among``
+    lists the names that it can have; ``finite=False`` allows infinity. ``meaning`` is for people.
     """
-    bounds = {"least": least, "above": above, "most": most, "below": below, "finite": finite}
+    bounds = {
+        "at_least": at_least,
+        "above": above,
+        "at_most": at_most,
+        "below": below,
+        "finite": finite,
+    }
     return field(default=default, metadata={"meaning": meaning, "among": among, **bounds})
 
 
@@ -314,22 +320,36 @@ def _type_names(types: tuple[Any, ...]) -> str:
 
 def _expected_range(value: float, limits: Mapping[str, Any]) -> str | None:
     """Describe the range of a number that is outside of it; None for one inside."""
-    least, above, most, below = (limits[name] for name in ("least", "above", "most", "below"))
+    at_least, above, at_most, below = (
+        limits[name] for name in ("at_least", "above", "at_most", "below")
+    )
     infinite = isinstance(value, float) and not math.isfinite(value)
     if infinite and (limits["finite"] or value != math.inf):
         return "a finite number"
     if (
-        (least is None or value >= least)
+        (at_least is None or value >= at_least)
         and (above is None or value > above)
-        and (most is None or value <= most)
+        and (at_most is None or value <= at_most)
         and (below is None or value < below)
     ):
         return None
-    low = f"{least:g}" if least is not None else f"more than {above:g}" if above is not None else ""
-    high = f"{most:g}" if most is not None else f"less than {below:g}" if below is not None else ""
+    low = (
+        f"{at_least:g}"
+        if at_least is not None
+        else f"more than {above:g}"
+        if above is not None
+        else ""
+    )
+    high = (
+        f"{at_most:g}"
+        if at_most is not None
+        else f"less than {below:g}"
+        if below is not None
+        else ""
+    )
     if not high:
-        return f"{low} or more" if least is not None else low
-    return f"{low} to {high}" if low else (f"at most {high}" if most is not None else high)
+        return f"{low} or more" if at_least is not None else low
+    return f"{low} to {high}" if low else (f"at most {high}" if at_most is not None else high)
 
 
 def _short(value: Any, length: int = 60) -> str:

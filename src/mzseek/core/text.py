@@ -28,15 +28,15 @@ def visible(text: object) -> str:
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", str(text))
 
 
-def counted(number: int, one: str, many: str) -> str:
+def pluralize(number: int, singular: str, plural: str) -> str:
     """Return a number with its noun.
 
     Examples
     --------
-    >>> counted(1, "peak was", "peaks were"), counted(1200, "peak was", "peaks were")
+    >>> pluralize(1, "peak was", "peaks were"), pluralize(1200, "peak was", "peaks were")
     ('1 peak was', '1,200 peaks were')
     """
-    return f"{number:,} {one if number == 1 else many}"
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def distinct_labels(folders: Sequence[Path], taken: Collection[str] = ()) -> list[str]:

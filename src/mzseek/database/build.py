@@ -149,9 +149,9 @@ class Parts:
             metadata = self._metadata(chunk)
         except DatabaseError:  # a kill while parts were being removed may have left either file
             return False
-        counted = metadata["molecules"] + len(metadata["rejects"])
+        accounted = metadata["molecules"] + len(metadata["rejects"])
         return (
-            metadata["records"] == counted == records
+            metadata["records"] == accounted == records
             and self.arrow(chunk).is_file()
             and content_hash(self.arrow(chunk)) == metadata["sha256"]
         )

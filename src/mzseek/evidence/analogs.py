@@ -241,7 +241,7 @@ def _unit(rows: csr_array) -> csr_array:
 class AnalogOptions:
     """Options of the analog channel."""
 
-    top: int = option(30, "molecules of the nearest reference spectra", least=1, most=1000)
+    top: int = option(30, "molecules of the nearest reference spectra", at_least=1, at_most=1000)
     likeness: str = option("morgan2,rdkit4", "fingerprints of the structural similarity")
     doubt: float = option(1.0, "ridge penalty of the regression", above=0)
 

@@ -492,12 +492,12 @@ class FitOptions:
     fit_on: tuple[str, ...] | None = None
     identity: str = "fingerprint"
     spectra: str = option("own", "whose spectra are predicted from", among=SPECTRA)
-    groups: int = option(5, "groups of clusters to cross-fit by", least=2, most=100)
-    spectra_each: int = option(5, "spectra of a molecule to fit on", least=1)
-    most_candidates: int = option(32, "candidates of a list to fit on", least=2)
-    l2: float = option(1e-3, "penalty on the squares of weights", least=0)
+    groups: int = option(5, "groups of clusters to cross-fit by", at_least=2, at_most=100)
+    spectra_each: int = option(5, "spectra of a molecule to fit on", at_least=1)
+    most_candidates: int = option(32, "candidates of a list to fit on", at_least=2)
+    l2: float = option(1e-3, "penalty on the squares of weights", at_least=0)
     by_molecule: bool = option(True, "every molecule counts once")
-    calibrated_on: int = option(500, "molecules of train to calibrate with, beside val", least=0)
+    calibrated_on: int = option(500, "molecules of train to calibrate with, beside val", at_least=0)
     seed: int = 0
 
     def check(self) -> None:

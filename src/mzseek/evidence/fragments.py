@@ -381,12 +381,16 @@ def _gradients(
 class FragmentOptions:
     """Options of the fragment channel."""
 
-    ppm: float = option(PPM, "tolerance of a peak", above=0, most=1000)
-    least: float = option(LEAST, "m/z that is always within the tolerance", least=0, most=1)
-    rounds: int = option(2, "times that explanations are chosen and their worth is fitted", least=1)
-    l2: float = option(1e-4, "penalty on the squares of weights", least=0)
-    epochs: int = option(16, "passes over the spectra that train the network", least=1, most=100)
-    seed: int = option(0, "of the network's first weights", least=0)
+    ppm: float = option(PPM, "tolerance of a peak", above=0, at_most=1000)
+    least: float = option(LEAST, "m/z that is always within the tolerance", at_least=0, at_most=1)
+    rounds: int = option(
+        2, "times that explanations are chosen and their worth is fitted", at_least=1
+    )
+    l2: float = option(1e-4, "penalty on the squares of weights", at_least=0)
+    epochs: int = option(
+        16, "passes over the spectra that train the network", at_least=1, at_most=100
+    )
+    seed: int = option(0, "of the network's first weights", at_least=0)
 
 
 class Fragments(Channel):

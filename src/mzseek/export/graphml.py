@@ -149,8 +149,8 @@ class GraphFile:
                 for element in iter_elements(stream, _ELEMENTS):
                     if empty and element.name != "graphml":
                         break
-                    if element.name in ("hyperedge", "port") or element.fault:
-                        what = element.fault or f"has a {element.name}"
+                    if element.name in ("hyperedge", "port") or element.problem:
+                        what = element.problem or f"has a {element.name}"
                         raise InputError(self._source.name, f"{what}, expected plain nodes, edges")
                     empty = False
                     yield element

@@ -29,7 +29,7 @@ from mzseek.io.arrays import (
     load_array,
     release_pages,
 )
-from mzseek.io.skipped import Rejects, reporter
+from mzseek.io.skipped import SkipTarget, reporter
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 
@@ -93,7 +93,7 @@ class FragmentTable:
 def fragment_table(
     smiles: Sequence[str],
     cleavages: int = MAX_CLEAVAGES,
-    rejects: Rejects | None = None,
+    rejects: SkipTarget | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> FragmentTable:

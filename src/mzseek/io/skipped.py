@@ -72,11 +72,11 @@ class Skipped(NamedTuple):
         return self.reason.code if isinstance(self.reason, Reason) else None
 
 
-Rejects = list[Any] | Report  # a list gets `Skipped` records
+SkipTarget = list[Any] | Report  # a list gets `Skipped` records
 
 
-def reporter(rejects: Rejects) -> Report:
-    """Return a callable that notes a skipped record, whichever form of ``rejects`` was given.
+def reporter(target: SkipTarget) -> Report:
+    """Return a callable that notes a skipped record, whichever form of ``target`` was given.
 
     Examples
     --------
@@ -85,9 +85,9 @@ def reporter(rejects: Rejects) -> Report:
     >>> rejects
     [Skipped(where='library.mgf: record 3', reason='has no peaks')]
     """
-    if isinstance(rejects, list):
-        return lambda where, reason: rejects.append(Skipped(where, reason))
-    return rejects
+    if isinstance(target, list):
+        return lambda where, reason: target.append(Skipped(where, reason))
+    return target
 
 
 @dataclass
@@ -118,14 +118,14 @@ class SkippedGroups:
     [('says it has … peaks, but has 8', 2), ('is an MS1 spectrum, expected MS2 or higher', 1)]
     """
 
-    def __init__(self, rejects: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, records: Iterable[tuple[str, str]] = ()) -> None:
         self.total = 0
         # By the fixed parts of the reasons: the group, the varying parts of its first reason, and
         # which of those other reasons differ in.
         self._groups: dict[
             tuple[str, ...] | None, tuple[ReasonGroup, tuple[str, ...], list[bool]]
         ] = {}
-        for where, reason in rejects:
+        for where, reason in records:
             self(where, reason)
 
     def __call__(self, where: str, reason: str) -> None:

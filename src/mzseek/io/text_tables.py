@@ -105,11 +105,11 @@ def normalise_name(name: str) -> str:
 
 
 def find_column(
-    file: object, names: Sequence[str], wanted: Sequence[str], *, exact: bool = False
+    file: object, names: Sequence[str], preferred: Sequence[str], *, exact: bool = False
 ) -> int | None:
     """Return the index of the first of several names that a header has, or None.
 
-    ``wanted`` is ordered by preference and written as by `normalise_name`, unless ``exact``.
+    ``preferred`` is ordered by preference and written as by `normalise_name`, unless ``exact``.
 
     Raises
     ------
@@ -131,7 +131,7 @@ expected one column of it
     indices_of: dict[str, list[int]] = {}
     for index, name in enumerate(names):
         indices_of.setdefault(name.strip() if exact else normalise_name(name), []).append(index)
-    for name in filter(None, wanted):
+    for name in filter(None, preferred):
         indices = indices_of.get(name, [])
         if len(indices) > 1:
             shown = [f"{i + 1} ({names[i].strip()[:40]!r})" for i in indices[:4]]

@@ -25,7 +25,7 @@ class BrokenXmlError(Exception):
 class Element:
     """An element with its attributes, children and the pieces of text directly inside it.
 
-    Names have no prefix. ``fault`` is set if it is past its bounds: it then holds only what came
+    Names have no prefix. ``problem`` is set if it is past its bounds: it then holds only what came
     before. ``size`` counts the characters of its texts and attributes, children included, for
     requested elements only.
     """
@@ -34,7 +34,7 @@ class Element:
     attributes: dict[str, str] = field(default_factory=dict)
     children: list["Element"] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    fault: str | None = None
+    problem: str | None = None
     size: int = 0
 
     @property
@@ -63,7 +63,7 @@ def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]
     """Yield the elements of these names, wherever they are, each with all that is inside it.
 
     One inside another of them is yielded after the outer one, which lacks what follows the inner
-    one (mzXML's scans are so nested). An element past its bounds is yielded with a ``fault``, and
+    one (mzXML's scans are so nested). An element past its bounds is yielded with a ``problem``, and
     its end is looked for in constant memory.
 
     Raises
@@ -93,15 +93,15 @@ def iter_elements(stream: Readable, names: Collection[str]) -> Iterator[Element]
         data = stream.read(_CHUNK)
         more = bool(data)
         fed += len(data)
-        fault: Exception | None = None
+        problem: Exception | None = None
         try:
             parser.Parse(data, not more)
         except (expat.ExpatError, BrokenXmlError, ValueError, LookupError) as error:
-            fault = error  # the last two: encodings that are unknown
+            problem = error  # the last two: encodings that are unknown
         while collector.done:
             yield collector.done.popleft()
-        if fault is not None:
-            raise BrokenXmlError(str(fault)) from fault
+        if problem is not None:
+            raise BrokenXmlError(str(problem)) from problem
         if fed - parser.CurrentByteIndex > MAX_TAG:
             raise BrokenXmlError(f"a tag is longer than {MAX_TAG:,} bytes")
         if len(seen_names) > MAX_NAMES:
@@ -138,25 +138,25 @@ class _Collector:
         elif self._open:
             self._open.append(element)
             outer = self._requested[-1]
-            if outer is _YIELDED or outer.fault is not None:
+            if outer is _YIELDED or outer.problem is not None:
                 return
             self._elements += 1
             if self._elements > MAX_ELEMENTS:
-                outer.fault = f"holds more than {MAX_ELEMENTS:,} elements"
+                outer.problem = f"holds more than {MAX_ELEMENTS:,} elements"
             elif self._fits(outer, sum(map(len, attributes.values()))):
                 self._open[-2].children.append(element)
 
     def text(self, text: str) -> None:
         if self._open:
             outer = self._requested[-1]
-            if outer is not _YIELDED and outer.fault is None and self._fits(outer, len(text)):
+            if outer is not _YIELDED and outer.problem is None and self._fits(outer, len(text)):
                 self._open[-1].texts.append(text)
 
     def _fits(self, outer: Element, more: int) -> bool:
         outer.size += more
         if outer.size > MAX_ELEMENT_TEXT:
-            outer.fault = f"holds more than {MAX_ELEMENT_TEXT:,} characters"
-        return outer.fault is None
+            outer.problem = f"holds more than {MAX_ELEMENT_TEXT:,} characters"
+        return outer.problem is None
 
     def end(self, tag: str) -> None:
         self._depth -= 1

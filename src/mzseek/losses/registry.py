@@ -68,7 +68,7 @@ class Loss:
 class FocalOptions:
     """Options of the focal loss."""
 
-    gamma: float = option(2.0, "γ: how much less the bits count that are nearly right", least=0)
+    gamma: float = option(2.0, "γ: how much less the bits count that are nearly right", at_least=0)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class CombinedOptions:
     """Options of the mixture."""
 
     temperature: float = option(1 / 256, "τ of its listwise part", above=0)
-    weight: float = option(0.5, "λ: weight on its listwise part", least=0, most=1)
+    weight: float = option(0.5, "λ: weight on its listwise part", at_least=0, at_most=1)
 
 
 def _listwise(name: str, options: type) -> Loss:

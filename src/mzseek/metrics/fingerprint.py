@@ -112,8 +112,8 @@ def bit_accuracy(predicted_bits: Rows, true_bits: Rows) -> Values:
     [0.5]
     """
     predicted = _bits(predicted_bits, "predicted bits")
-    counted = overlap(predicted, _bits(true_bits, "true bits"))
-    return bit_agreement_of(*counted, bits=predicted.shape[1])
+    overlaps = overlap(predicted, _bits(true_bits, "true bits"))
+    return bit_agreement_of(*overlaps, bits=predicted.shape[1])
 
 
 def _bits(rows: Rows, name: str) -> Rows:

@@ -50,7 +50,7 @@ class EncoderKind:
 
 
 def _dropout() -> Any:
-    return option(0.25, "share of entries left out in training", least=0, below=1)
+    return option(0.25, "share of entries left out in training", at_least=0, below=1)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class DeepSetsOptions(BlindOptions):
 class MlpOptions(BlindOptions):
     """Options of the MLP."""
 
-    blocks: int = option(3, "blocks; the paper's equation has 3, its published runs 2", least=0)
+    blocks: int = option(3, "blocks; the paper's equation has 3, its published runs 2", at_least=0)
     dropout: float = _dropout()
 
 
@@ -87,17 +87,19 @@ class MlpOptions(BlindOptions):
 class PeaksAndLossesOptions(BlindOptions):
     """Options of the MLP on peaks and losses."""
 
-    blocks: int = option(3, "blocks, as the mlp has them", least=0)
+    blocks: int = option(3, "blocks, as the mlp has them", at_least=0)
     dropout: float = _dropout()
-    bin_width: float = option(0.1, "width of a bin of m/z", least=0.001)
-    highest: float = option(1000.0, "m/z from which on all is in the last bin", above=0, most=1e5)
+    bin_width: float = option(0.1, "width of a bin of m/z", at_least=0.001)
+    highest: float = option(
+        1000.0, "m/z from which on all is in the last bin", above=0, at_most=1e5
+    )
     intensities: str = option(
         "sqrt", "what is read of an intensity", among=("sqrt", "log", "linear")
     )
     precursor_bin: float = option(
-        0.0, "width of bins of the precursor m/z; 0 leaves it out", least=0
+        0.0, "width of bins of the precursor m/z; 0 leaves it out", at_least=0
     )
-    peak_dropout: float = option(0.2, "share of peaks left out in training", least=0, below=1)
+    peak_dropout: float = option(0.2, "share of peaks left out in training", at_least=0, below=1)
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class TransformerOptions(BlindOptions):
     """Options of the transformer."""
 
     tokens: int = option(256, "width inside the transformer, a multiple of heads", above=0)
-    layers: int = option(3, "layers", least=1)
+    layers: int = option(3, "layers", at_least=1)
     heads: int = option(8, "heads of attention", above=0)
     dropout: float = _dropout()
 
@@ -202,7 +204,9 @@ class FpMlpOptions:
     """Options of fp-mlp."""
 
     dropout: float = _dropout()
-    hidden: int = option(0, "length of the first layer; 0: 3/8 of the bits, as published", least=0)
+    hidden: int = option(
+        0, "length of the first layer; 0: 3/8 of the bits, as published", at_least=0
+    )
 
 
 SCORERS: dict[str, ScorerKind] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from mzseek.core.errors import SpectrumError
 from mzseek.io import StrPath, atomic_file
-from mzseek.io.skipped import Rejects, reporter
+from mzseek.io.skipped import SkipTarget, reporter
 from mzseek.spectra.parsing import MAX_MZ, clean_peaks, measurable_peaks
 from mzseek.spectra.records import SKIPPED_PEAKS, Record, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
@@ -63,7 +63,7 @@ def from_matchms(
 
 
 def as_spectra(
-    spectra: Any, rejects: Rejects | None = None, *, skip_bad_peaks: bool = False
+    spectra: Any, rejects: SkipTarget | None = None, *, skip_bad_peaks: bool = False
 ) -> Iterator[Spectrum]:
     """Yield one spectrum or several as `Spectrum`, in their order.
 

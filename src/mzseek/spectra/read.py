@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mzseek.core.errors import InputError, SpectrumError
 from mzseek.io import Source, StrPath, open_source, zip_sources
-from mzseek.io.skipped import Rejects, Report, reporter
+from mzseek.io.skipped import Report, SkipTarget, reporter
 from mzseek.io.sources import MAX_FAULTS, paths_below
 from mzseek.spectra.formats import FORMATS, SpectrumFormat
 from mzseek.spectra.parsing import shorten
@@ -27,7 +27,7 @@ def known_formats() -> list[str]:
 
 def read_spectra(
     path: StrPath,
-    rejects: Rejects | None = None,
+    rejects: SkipTarget | None = None,
     *,
     intensity_floor: float = 0.0,
     skip_bad_peaks: bool = False,
@@ -114,7 +114,7 @@ def _records(source: Path | Source | InputError, opened: Opened | None) -> Itera
         source = open_source(source) if isinstance(source, Path) else source
         return _read_source(source, recognise(source), opened)
     except InputError as error:
-        return iter([Record(error.where, fault=error.reason)])
+        return iter([Record(error.where, problem=error.reason)])
 
 
 def _read_source(source: Source, kind: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
@@ -127,10 +127,10 @@ def _read_source(source: Source, kind: SpectrumFormat, opened: Opened | None) ->
             count += 1
             yield record
     except InputError as error:
-        yield Record(error.where, fault=error.reason)
+        yield Record(error.where, problem=error.reason)
         return
     if count == 0:
-        yield Record(source.name, fault=f"holds no record, expected {kind.record_form}")
+        yield Record(source.name, problem=f"holds no record, expected {kind.record_form}")
 
 
 def _convert_all(

@@ -64,7 +64,7 @@ READ_FIELDS = frozenset((*_SYNONYMS, *_CANONICAL, "pepmass"))
 # Fields whose name states the unit of a retention time.
 _TIME_UNITS = {"rtinseconds": "s", "rtinminutes": "min"}
 # What ION= must begin with to be an adduct; other programs put other things there.
-_ADDUCT_BEGINNING = re.compile(r"[\[(]?\s*\d{0,2}M\s*(?:[+\])?-]|H\+|Na\+|NH4\+|$)")
+_ADDUCT_START = re.compile(r"[\[(]?\s*\d{0,2}M\s*(?:[+\])?-]|H\+|Na\+|NH4\+|$)")
 _KEY_MARKS = str.maketrans({" ": "_", ".": "_", "-": "_"})
 
 # Metadata: which statements contradict each other about the polarity, and which one was used.
@@ -112,7 +112,7 @@ class Record:
         Canonical lower-case name to text (see `canonical_key`).
     mz, intensities : arrays
         As written.
-    fault : str or None
+    problem : str or None
         Why the reader could not take the record apart; it is then skipped.
     fallback_name : str
         Identifier for a record that names itself in no way.
@@ -124,7 +124,7 @@ class Record:
     fields: dict[str, str] = field(default_factory=dict)
     mz: npt.ArrayLike = field(default_factory=lambda: _NO_PEAKS)
     intensities: npt.ArrayLike = field(default_factory=lambda: _NO_PEAKS)
-    fault: str | None = None
+    problem: str | None = None
     fallback_name: str = ""
     others: dict[str, list[str]] = field(default_factory=dict)
     _keys: dict[str, str] = field(default_factory=dict)
@@ -152,12 +152,12 @@ class Record:
             reason = f"has fields of more than {MAX_FIELD_TEXT:,} characters"
         name, plain_key = canonical_key(key), key.strip().lower()
         if reason or not name:
-            self.fault = self.fault or reason or None
+            self.problem = self.problem or reason or None
             return
         if name == "retention_time":
             value = with_time_unit(value, _TIME_UNITS.get(plain_key, ""))
         elif name == "adduct" and plain_key == "ion":
-            name = "adduct" if _ADDUCT_BEGINNING.match(value) else "ion"
+            name = "adduct" if _ADDUCT_START.match(value) else "ion"
         before = self.fields.get(name, "")
         if is_nothing(before):
             self.fields[name] = value
@@ -169,7 +169,7 @@ class Record:
             self.others.setdefault(name, []).append(value)
         elif self._keys.get(name) == plain_key and value != before:
             reason = f"states two {_ONE_ONLY[name]}, {shorten(before)!r} and {shorten(value)!r}"
-            self.fault = self.fault or reason
+            self.problem = self.problem or reason
 
     def values(self, name: str) -> list[str]:
         """Return all values that a field was given, those that mean nothing left out."""
@@ -211,14 +211,14 @@ class PeakBlock:
     def fill(self, record: Record) -> None:
         """Parse the lines into the record, or note why that failed."""
         if self._count > MAX_PEAKS:
-            record.fault = f"has {self._count:,} peaks, expected at most {MAX_PEAKS:,}"
+            record.problem = f"has {self._count:,} peaks, expected at most {MAX_PEAKS:,}"
         elif self._size > MAX_PEAK_TEXT:
-            record.fault = f"has peak lines of more than {MAX_PEAK_TEXT:,} characters"
+            record.problem = f"has peak lines of more than {MAX_PEAK_TEXT:,} characters"
         else:
             try:
                 record.mz, record.intensities = parse_peak_lines(self._lines, self._numbers)
             except SpectrumError as error:
-                record.fault = record.fault or str(error)
+                record.problem = record.problem or str(error)
 
 
 class UniqueNames:
@@ -287,8 +287,8 @@ def to_spectrum(
     SpectrumError
         With the reason why the record must be skipped.
     """
-    if record.fault is not None:
-        raise SpectrumError(record.fault)
+    if record.problem is not None:
+        raise SpectrumError(record.problem)
     fields = record.fields
     if _MS1.fullmatch(fields.get("ms_level", "").strip()):
         if _EI.search(fields.get("instrument_type", "")):

@@ -54,7 +54,7 @@ class Tally:
             self.not_listed += 1
 
     @property
-    def given(self) -> int:
+    def total(self) -> int:
         """How often there was a value."""
         return self.values.total() + self.not_listed
 
@@ -114,7 +114,7 @@ class Distinct:
 
     def __init__(self, max_hashes: int = _MAX_HASHES) -> None:
         self._max = max_hashes
-        self._kept: set[int] = set()
+        self._smallest: set[int] = set()
         self._largest_first: list[int] = []
         self.is_exact = True
 
@@ -122,22 +122,22 @@ class Distinct:
         """Take one in."""
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         hashed = int.from_bytes(digest, "big")
-        if hashed in self._kept:
+        if hashed in self._smallest:
             return
-        if len(self._kept) < self._max:
-            self._kept.add(hashed)
+        if len(self._smallest) < self._max:
+            self._smallest.add(hashed)
             heapq.heappush(self._largest_first, -hashed)
             return
         self.is_exact = False
         if hashed < -self._largest_first[0]:
-            self._kept.discard(-heapq.heapreplace(self._largest_first, -hashed))
-            self._kept.add(hashed)
+            self._smallest.discard(-heapq.heapreplace(self._largest_first, -hashed))
+            self._smallest.add(hashed)
 
     @property
     def count(self) -> int:
         """The number, or an estimate of it."""
         if self.is_exact:
-            return len(self._kept)
+            return len(self._smallest)
         return round((self._max - 1) * 2.0**64 / -self._largest_first[0])
 
 
@@ -157,7 +157,7 @@ class Summary:
     ----------
     read : int
         Spectra that were added.
-    rejects : SkippedGroups
+    skipped : SkippedGroups
         Skipped records, for `read_spectra`'s argument of that name.
     levels, modes, adducts, energies, instruments, centroided, folds : Tally
         As given, in one spelling; ``modes`` also where only the adduct tells, and ``adducts`` also
@@ -179,13 +179,13 @@ class Summary:
     --------
     >>> from mzseek.spectra import read_spectra
     >>> summary = Summary()
-    >>> for spectrum in read_spectra("library.mgf", summary.rejects):  # doctest: +SKIP
+    >>> for spectrum in read_spectra("library.mgf", summary.skipped):  # doctest: +SKIP
     ...     summary.add(spectrum)
     """
 
     def __init__(self) -> None:
         self.read = 0
-        self.rejects = SkippedGroups()
+        self.skipped = SkippedGroups()
         self.levels, self.modes, self.adducts = Tally(), Tally(), Tally()
         self.energies, self.instruments = Tally(), Tally()
         self.centroided, self.folds = Tally(), Tally()
@@ -227,7 +227,7 @@ class Summary:
     @property
     def records(self) -> int:
         """Records met: those read and those skipped."""
-        return self.read + self.rejects.total
+        return self.read + self.skipped.total
 
     def peak_counts(self) -> tuple[float, int, int] | None:
         """Median, smallest and largest number of peaks; None where nothing was read."""
@@ -244,7 +244,7 @@ class Summary:
         return {
             "records": self.records,
             "read": self.read,
-            "set_aside": self.rejects.total,
+            "set_aside": self.skipped.total,
             "ms_levels": self.levels.to_dict(),
             "ion_modes": self.modes.to_dict(),
             "adducts": self.adducts.to_dict(),
@@ -267,7 +267,7 @@ class Summary:
             },
             "polarity_conflicts": self.conflicts.to_dict(),
             "renamed": self.renamed,
-            "rejects": [vars(group) for group in self.rejects.by_count()],
+            "rejects": [vars(group) for group in self.skipped.by_count()],
         }
 
 

@@ -69,12 +69,12 @@ class Options:
     )
     epochs: int = option(50, "At most this many.", above=0)
     lr: float = option(1e-4, "Learning rate.", above=0)
-    seed: int = option(0, "Of weights, order and dropout.", least=0)
+    seed: int = option(0, "Of weights, order and dropout.", at_least=0)
     warmup: int | None = option(
         None,
         f"Steps until the full learning rate; {100 // WARMUP_SHARE} % of all, at most "
         f"{PAPER['warmup']:,}.",
-        least=0,
+        at_least=0,
     )
     batch_size: int = option(64, "Spectra in a step.", above=0)
     clip: float = option(1.0, "Largest norm of a gradient.", above=0, finite=False)

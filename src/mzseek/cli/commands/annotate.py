@@ -16,10 +16,10 @@ from mzseek.annotation.config import (
 )
 from mzseek.cli.options import EXISTS, IS_LIBRARY, Check, FormerName, Jobs, options_of
 from mzseek.cli.output import (
-    counted,
     new_table,
     only_json,
     plain,
+    pluralize,
     print_json,
     say,
     show,
@@ -76,9 +76,9 @@ def show_annotations(annotations: "Sequence[Annotation]") -> None:
 def show_annotation(annotation: "Annotation") -> None:
     """One feature: its candidates, and why the first is the first."""
     feature = annotation.feature
-    spectra = counted(len(feature.spectra), "spectrum", "spectra")
+    spectra = pluralize(len(feature.spectra), "spectrum", "spectra")
     say(f"[bold]{plain(feature.name)}[/bold]  m/z {feature.precursor_mz:.4f}, {spectra}, "
-        f"{counted(annotation.found, 'candidate', 'candidates')} in the database")  # fmt: skip
+        f"{pluralize(annotation.found, 'candidate', 'candidates')} in the database")  # fmt: skip
     if annotation.candidates:
         _show_candidates(annotation)
         _show_reasons(annotation)
@@ -255,17 +255,17 @@ def _why_nothing(records: int, features: int) -> str:
     if not records:
         return "no spectrum was found in what was given"
     if not features:
-        skipped = counted(records, "record was", "records were all")
+        skipped = pluralize(records, "record was", "records were all")
         return f"no feature was annotated ({skipped} skipped)"
-    return f"no candidate was found ({counted(features, 'feature', 'features')} annotated)"
+    return f"no candidate was found ({pluralize(features, 'feature', 'features')} annotated)"
 
 
 def tell(done: "FinishedRun") -> None:
     """What was done, and where to look."""
     counts = done.counts
-    features = counted(counts["features"], "feature", "features")
+    features = pluralize(counts["features"], "feature", "features")
     say(
-        f"{counted(counts['records'], 'record', 'records')} = {counts['answered']:,} answered "
+        f"{pluralize(counts['records'], 'record', 'records')} = {counts['answered']:,} answered "
         f"({features}) + {counts['set_aside']:,} set aside"
     )
     _tell_database(done.facts["database"])
@@ -317,11 +317,11 @@ def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
     else:
         show_annotations(annotations)
     if run.left > 0:
-        more = counted(run.left, "more feature", "more features")
+        more = pluralize(run.left, "more feature", "more features")
         say(f"{more}: give --out to annotate all of them.")
     later = run.records - run.annotated - len(skipped)
     say(
-        f"{counted(run.records, 'record', 'records')} = {run.annotated:,} answered + "
+        f"{pluralize(run.records, 'record', 'records')} = {run.annotated:,} answered + "
         f"{len(skipped):,} set aside{f' + {later:,} not looked at' if later else ''}"
     )
     show_skipped([*skipped, *annotator.skipped_weights])

@@ -9,7 +9,7 @@ import typer
 
 from mzseek.chem.fingerprinting import FINGERPRINTS, PAPER_FINGERPRINTS
 from mzseek.cli.options import AsJson, Jobs, Lists, PreparedFolder, refuse_fingerprint
-from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
+from mzseek.cli.output import new_table, plain, pluralize, print_json, say, show, watched
 from mzseek.core.errors import DatasetError, require
 from mzseek.decision.utilities import BAND_SIMILARITIES
 
@@ -121,7 +121,7 @@ def _show(
     say(f"{plain(similarity)} of {what}: medians over {lists}")
     alone = int((~first.usable).sum())
     if alone:
-        said = counted(
+        said = pluralize(
             alone, "list has nothing to compare and is", "lists have nothing to compare and are"
         )
         say(f"[yellow]{said} left out[/yellow]")

@@ -23,8 +23,8 @@ from mzseek.cli.options import (
     SpectrumFiles,
 )
 from mzseek.cli.output import (
-    counted,
     plain,
+    pluralize,
     print_json,
     say,
     say_next,
@@ -142,16 +142,16 @@ def build(
         say(f"{plain(out)} was replaced.")
     counts = manifest["counts"]
     by_fold = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
-    spectra = counted(counts["spectra"], "spectrum", "spectra")
-    of_molecules = counted(counts["molecules"], "molecule", "molecules")
+    spectra = pluralize(counts["spectra"], "spectrum", "spectra")
+    of_molecules = pluralize(counts["molecules"], "molecule", "molecules")
     say(f"{spectra} ({by_fold}) of {of_molecules}")
     if counts["adducts_inferred"]:
-        inferred = counted(counts["adducts_inferred"], "spectrum", "spectra")
+        inferred = pluralize(counts["adducts_inferred"], "spectrum", "spectra")
         say(f"adduct inferred from precursor and mass, since none was stated: {inferred}")
     for setting, facts in counts["candidates"].items():
         say(f"{setting} candidates: median {facts['median']:g}, largest {facts['largest']}")
         if facts["molecules_alone"]:
-            alone = counted(facts["molecules_alone"], "molecule has", "molecules have")
+            alone = pluralize(facts["molecules_alone"], "molecule has", "molecules have")
             say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
     if keep_database is not None:
         say(f"the database of its molecules is kept in {plain(keep_database)}")
@@ -236,16 +236,16 @@ def match(
 
 def _show_matched(facts: dict[str, Any]) -> None:
     say(
-        f"{facts['name']}: {counted(facts['lists'], 'list', 'lists')}, mean {facts['mean']:.1f}, "
+        f"{facts['name']}: {pluralize(facts['lists'], 'list', 'lists')}, mean {facts['mean']:.1f}, "
         f"median {facts['median']:g}, largest {facts['largest']}"
     )
     for fold, found in facts["matched"]["blind"].items():
         reached, chance = 100 * found["hit_rate@1"], 100 * found["random"]
         say(
             f"a blind scorer trained on them: HR@1 {reached:.1f} % on {fold}, at random "
-            f"{chance:.1f} % ({counted(found['lists'], 'list', 'lists')})"
+            f"{chance:.1f} % ({pluralize(found['lists'], 'list', 'lists')})"
         )
     if facts["truths_in_other_form"]:
         say(f"{facts['truths_in_other_form']:,} truths are there as the database has them")
     for why, count in facts["set_aside"].items():
-        say(f"[yellow]{counted(count, 'molecule has', 'molecules have')} no list[/yellow]: {why}")
+        say(f"[yellow]{pluralize(count, 'molecule has', 'molecules have')} no list[/yellow]: {why}")

@@ -21,7 +21,7 @@ from mzseek.cli.options import (
     Out,
     options_of,
 )
-from mzseek.cli.output import counted, plain, print_json, say, show_skipped, watched
+from mzseek.cli.output import plain, pluralize, print_json, say, show_skipped, watched
 from mzseek.core.errors import DatabaseError
 
 if TYPE_CHECKING:
@@ -409,8 +409,8 @@ def show_database(database: Any) -> None:
     counts, options = database.manifest["counts"], database.manifest["options"]
     size = sum(file["bytes"] for file in database.manifest["files"].values())
     say(
-        f"{plain(database.folder)}: {counted(counts['molecules'], 'molecule', 'molecules')} of "
-        f"{counted(counts['records'], 'record', 'records')}, {plain(options['fingerprint'])}, "
+        f"{plain(database.folder)}: {pluralize(counts['molecules'], 'molecule', 'molecules')} of "
+        f"{pluralize(counts['records'], 'record', 'records')}, {plain(options['fingerprint'])}, "
         f"{size / 1e6:,.1f} MB ({size / max(counts['molecules'], 1):,.0f} bytes a molecule)"
     )
     if counts["merged"]:

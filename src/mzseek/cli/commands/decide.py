@@ -7,7 +7,7 @@ import typer
 
 from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.options import EXISTS, IS_FINGERPRINT, AsJson
-from mzseek.cli.output import counted, new_table, plain, print_json, say, show
+from mzseek.cli.output import new_table, plain, pluralize, print_json, say, show
 from mzseek.core.errors import DecisionError
 from mzseek.core.registry import check_name
 from mzseek.decision.utilities import WITHIN
@@ -95,7 +95,7 @@ def decide(
         return
     merged = "" if len(candidates) == len(names) else f", {len(candidates):,} distinct fingerprints"
     say(
-        f"{counted(len(names), 'candidate', 'candidates')}{merged}; decisions are made "
+        f"{pluralize(len(names), 'candidate', 'candidates')}{merged}; decisions are made "
         f"{'among them' if within == 'candidates' else 'for any fingerprint'}"
     )
     shown = new_table(padding=(0, 1, 0, 0))

@@ -20,7 +20,7 @@ from mzseek.cli.options import (
     TieRule,
     either,
 )
-from mzseek.cli.output import counted, new_table, plain, print_json, say, show, watched
+from mzseek.cli.output import new_table, plain, pluralize, print_json, say, show, watched
 from mzseek.core.errors import RunError
 from mzseek.core.registry import FOLDS, IDENTITIES, POOLED_BY, TIES, check_name
 from mzseek.core.text import distinct_labels
@@ -418,7 +418,7 @@ def _show_sets(sets: Any) -> None:
 
     if not sets:
         return
-    on = counted(sets[0].fitted_on, "val molecule", "val molecules")
+    on = pluralize(sets[0].fitted_on, "val molecule", "val molecules")
     say(
         f"\nPrediction sets, fitted on {on}. [dim]The promise is an average over fits, for "
         "molecules exchangeable with those; structures split apart from them are not.[/dim]"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mzseek.cli.options import EXISTS, IS_LIBRARY, AsJson, Out
-from mzseek.cli.output import counted, plain, print_json, say, show_skipped, watched
+from mzseek.cli.output import plain, pluralize, print_json, say, show_skipped, watched
 
 if TYPE_CHECKING:
     from mzseek.library import Library, Matches
@@ -57,7 +57,7 @@ def add(store: Store, spectra: Spectra) -> None:
     opened = Library.open(store)
     with watched() as progress:
         made = opened.add(spectra, progress=progress)
-    say(f"{counted(len(made) - len(opened), 'new spectrum', 'new spectra')}")
+    say(f"{pluralize(len(made) - len(opened), 'new spectrum', 'new spectra')}")
     _show(made)
 
 
@@ -127,7 +127,7 @@ def search(
     _write(found)
     if rejects.total:
         first = rejects.by_count()[0]
-        skipped = counted(rejects.total, "record was", "records were")
+        skipped = pluralize(rejects.total, "record was", "records were")
         print(f"{skipped} skipped, first {first.where}: {first.reason}", file=sys.stderr)
 
 
@@ -146,8 +146,8 @@ def _write(found: "Matches") -> None:
 
 def _show(opened: "Library") -> None:
     counts = opened.manifest["counts"]
-    molecules = counted(counts["molecules"], "molecule", "molecules")
-    spectra = counted(len(opened), "spectrum", "spectra")
+    molecules = pluralize(counts["molecules"], "molecule", "molecules")
+    spectra = pluralize(len(opened), "spectrum", "spectra")
     say(f"{plain(opened.folder)}: {spectra} of {molecules}, {counts['peaks']:,} peaks")
     rejects = [tuple(line.split("\t", 1)) for line in opened.rejects_text().splitlines()[1:]]
     show_skipped([(where, why) for where, why in rejects], opened.folder / "rejects.tsv")

@@ -21,7 +21,7 @@ from mzseek.cli.options import (
     either,
     options_of,
 )
-from mzseek.cli.output import counted, new_table, plain, print_json, say, say_next, show, watched
+from mzseek.cli.output import new_table, plain, pluralize, print_json, say, say_next, show, watched
 
 if TYPE_CHECKING:
     from mzseek.bundle import Bundle
@@ -263,7 +263,7 @@ def verify(bundle: Folder = None) -> None:
 
     opened = Bundle.open(bundle)
     opened.verify()
-    files = counted(len(opened.manifest["files"]), "file", "files")
+    files = pluralize(len(opened.manifest["files"]), "file", "files")
     say(f"{plain(opened.folder)}: {files}, {opened.size:,} bytes, every one as it was written")
 
 

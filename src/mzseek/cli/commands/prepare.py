@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mzseek.cli.options import EXISTS, AsJson, Fingerprint, Jobs, Out, refuse_file
-from mzseek.cli.output import counted, plain, print_json, say, show_skipped, watched
+from mzseek.cli.output import plain, pluralize, print_json, say, show_skipped, watched
 from mzseek.core.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -81,19 +81,19 @@ def show_prepared(prepared: "Prepared", made: bool) -> None:
     if not made:
         say(f"{plain(prepared.folder)} is up to date.")
     folds = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
-    spectra = counted(counts["spectra"], "spectrum", "spectra")
-    measured = counted(counts["measured_molecules"], "molecule", "molecules")
+    spectra = pluralize(counts["spectra"], "spectrum", "spectra")
+    measured = pluralize(counts["measured_molecules"], "molecule", "molecules")
     say(
         f"{spectra} ({folds}) of {measured}, {counts['molecules']:,} molecules with all "
         f"candidates, {size / 1e6:,.1f} MB"
     )
     for name, lists in prepared.manifest["candidates"].items():
         say(
-            f"{plain(name)} candidates: {counted(lists['lists'], 'list', 'lists')}, "
+            f"{plain(name)} candidates: {pluralize(lists['lists'], 'list', 'lists')}, "
             f"median {lists['median']:g}, largest {lists['largest']}"
         )
         if lists["molecules_without"]:
-            without = counted(lists["molecules_without"], "molecule has", "molecules have")
+            without = pluralize(lists["molecules_without"], "molecule has", "molecules have")
             say(f"  [yellow]{without} no list[/yellow]")
     if not prepared.manifest["candidates"]:
         say("[yellow]No candidate lists were given: nothing to rank.[/yellow]")

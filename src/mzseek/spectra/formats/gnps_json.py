@@ -67,7 +67,7 @@ def _read_lines(source: Source) -> Iterator[Record]:
             count += 1
             record = _begin(source, count)
             if isinstance(line, LongLine):
-                record.fault = long_line(number)
+                record.problem = long_line(number)
                 yield record
             else:
                 yield _fill(record, line.strip())
@@ -97,12 +97,12 @@ def _begin(source: Source, count: int) -> Record:
 
 def _fill(record: Record, text: str | None) -> Record:
     if text is None or text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
-        record.fault = too_long()
+        record.problem = too_long()
         return record
     try:
         entry = json.loads(text, object_pairs_hook=_Object)
         if not isinstance(entry, _Object):
-            record.fault = f"is {shorten(text)}, expected an object with peaks_json"
+            record.problem = f"is {shorten(text)}, expected an object with peaks_json"
             return record
         if isinstance(entry.get(_MONA_PEAKS), str) and _MONA_METADATA in entry:
             _read_mona(record, entry)
@@ -115,12 +115,12 @@ def _fill(record: Record, text: str | None) -> Record:
         for part in parts:
             for key in part.twins:
                 if key in _PEAKS or canonical_key(key) in READ_FIELDS:
-                    record.fault = f"has two values of one key, {shorten(key)!r}, expected one"
+                    record.problem = f"has two values of one key, {shorten(key)!r}, expected one"
                     return record
             _read_fields(record, part)
         _read_peaks(record, parts[0])
     except (ValueError, TypeError, RecursionError) as error:
-        record.fault = f"is not valid JSON ({shorten(str(error))})"
+        record.problem = f"is not valid JSON ({shorten(str(error))})"
     return record
 
 
@@ -149,21 +149,21 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
     if isinstance(peaks, str):
         peaks = json.loads(peaks)
     if not isinstance(peaks, list):
-        record.fault = _NO_PEAKS
+        record.problem = _NO_PEAKS
     elif peaks:
         _set_peaks(record, peaks, "[m/z, intensity]")
 
 
 def _set_peaks(record: Record, peaks: list[Any], form: str) -> None:
     if len(peaks) > MAX_PEAKS:
-        record.fault = f"has {len(peaks):,} peaks, expected at most {MAX_PEAKS:,}"
+        record.problem = f"has {len(peaks):,} peaks, expected at most {MAX_PEAKS:,}"
         return
     try:
         values = np.array(peaks, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):  # the last: whole numbers past all floats
         values = np.empty(0)
     if values.ndim != 2 or values.shape[1] < 2:
-        record.fault = f"has a peak that is not {form}"
+        record.problem = f"has a peak that is not {form}"
     else:
         record.mz, record.intensities = values[:, 0].copy(), values[:, 1].copy()
 
@@ -183,9 +183,9 @@ def _read_mona(record: Record, entry: dict[str, Any]) -> None:
     _read_mona_metadata(record, entry.get(_MONA_METADATA))
     words = str(entry[_MONA_PEAKS]).split()
     if not words:
-        record.fault = "has no peaks"
+        record.problem = "has no peaks"
     elif any(word.count(":") != 1 for word in words):
-        record.fault = "has a peak that is not m/z:intensity"
+        record.problem = "has a peak that is not m/z:intensity"
     else:
         _set_peaks(record, [word.split(":") for word in words], "m/z:intensity")
 

@@ -68,11 +68,11 @@ def read(source: Source) -> Iterator[Record]:
                 count += 1
                 where = source.name if count == 1 else f"{source.name}: record {count}"
                 record, peaks, in_peaks = Record(where, fallback_name=where), PeakBlock(), False
-                record.fault = None if is_begin else f"has no ACCESSION (line {number})"
+                record.problem = None if is_begin else f"has no ACCESSION (line {number})"
             if record is None:
                 continue
             if isinstance(line, LongLine):
-                record.fault = record.fault or long_line(number)
+                record.problem = record.problem or long_line(number)
             elif line.rstrip() == "//":
                 yield _finish(record, peaks)
                 record = None
@@ -113,9 +113,9 @@ def _add_line(record: Record, line: str) -> None:
         record.add(_FIELDS[tag], value)
 
 
-def _finish(record: Record, peaks: PeakBlock, fault: str | None = None) -> Record:
+def _finish(record: Record, peaks: PeakBlock, problem: str | None = None) -> Record:
     peaks.fill(record)
-    record.fault = record.fault or fault
+    record.problem = record.problem or problem
     if "deprecated" in record.fields:
-        record.fault = f"is deprecated ({shorten(record.fields['deprecated'])})"
+        record.problem = f"is deprecated ({shorten(record.fields['deprecated'])})"
     return record

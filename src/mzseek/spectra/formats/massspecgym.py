@@ -47,9 +47,9 @@ def read(source: Source) -> Iterator[Record]:
             values = line.rstrip("\n").split("\t")
             record = Record(f"{source.name}: line {number}", fallback_name=f"line {number}")
             if isinstance(line, LongLine):
-                record.fault = long_line(number)
+                record.problem = long_line(number)
             elif len(values) != len(columns):
-                record.fault = f"has {len(values)} columns, expected {len(columns)}"
+                record.problem = f"has {len(values)} columns, expected {len(columns)}"
             else:
                 _fill(record, dict(zip(columns, values, strict=True)))
             yield record
@@ -63,13 +63,13 @@ def _fill(record: Record, row: dict[str, str]) -> None:
     for name in _PEAK_COLUMNS:
         texts = row[name].strip('"[] ').removesuffix(",").split(",")
         if len(texts) > MAX_PEAKS:
-            record.fault = f"has {len(texts):,} peaks, expected at most {MAX_PEAKS:,}"
+            record.problem = f"has {len(texts):,} peaks, expected at most {MAX_PEAKS:,}"
             return
         try:
             if "_" in row[name]:  # Python reads "1_0" as 10
                 raise ValueError("'_' in a number")
             arrays.append(np.array([float(text) for text in texts] if texts != [""] else []))
         except ValueError as error:
-            record.fault = f"column {name} is not a list of numbers ({shorten(str(error))})"
+            record.problem = f"column {name} is not a list of numbers ({shorten(str(error))})"
             return
     record.mz, record.intensities = arrays

@@ -68,12 +68,12 @@ def read(source: Source) -> Iterator[Record]:
                 if record is None:
                     count += 1
                     record, peaks = _begin(source, count, number), PeakBlock()
-                    record.fault = "has no BEGIN IONS"
+                    record.problem = "has no BEGIN IONS"
                 _add_line(record, peaks, number, line)
     if record is not None:
         if not line.endswith("\n"):
             # With a whole last line only END IONS was forgotten; without one the file was cut.
-            record.fault = "the file ends in the middle of a line, before END IONS"
+            record.problem = "the file ends in the middle of a line, before END IONS"
         yield _finish(record, peaks, header)
 
 
@@ -82,16 +82,16 @@ def _begin(source: Source, count: int, number: int) -> Record:
 
 
 def _add_line(record: Record, peaks: PeakBlock, number: int, line: str) -> None:
-    if record.fault is not None:  # nothing will be made of it
+    if record.problem is not None:  # nothing will be made of it
         return
     text = line.strip()
     if isinstance(line, LongLine):
-        record.fault = long_line(number)
+        record.problem = long_line(number)
     elif _KEY.match(text):
         key, _, value = text.partition("=")
         record.add(key, value)
     elif text[0].isalpha() and text[:3].lower() not in {"nan", "inf"}:
-        record.fault = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
+        record.problem = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
     else:
         peaks.add(number, text)
 
@@ -108,7 +108,7 @@ def _finish(record: Record, peaks: PeakBlock, header: Record) -> Record:
     for name, value in header.fields.items():
         if name not in record.fields:
             record.add(name, value)
-    record.fault = record.fault or header.fault
+    record.problem = record.problem or header.problem
     return record
 
 

@@ -64,7 +64,7 @@ def read(source: Source) -> Iterator[Record]:
                 record, peaks = Record(where, fallback_name=f"record {count}"), PeakBlock()
                 keys = set()
             if is_long:
-                record.fault = record.fault or long_line(number)
+                record.problem = record.problem or long_line(number)
                 if entry is not None and _is_name(entry):
                     record.fields.setdefault("compound_name", "")
             elif entry is not None:
@@ -78,7 +78,7 @@ def read(source: Source) -> Iterator[Record]:
     if record is not None:
         if "num_peaks" not in record.fields and not line.endswith("\n"):
             reason = "the file ends in the middle of a line, before its number of peaks"
-            record.fault = record.fault or reason
+            record.problem = record.problem or reason
         yield _finish(record, peaks, keys)
 
 
@@ -102,7 +102,7 @@ def _finish(record: Record, peaks: PeakBlock, keys: set[str]) -> Record:
         time = record.fields.get("retention_time", "")
         record.fields["retention_time"] = with_time_unit(time, "min")
     if not record.fields.get("compound_name"):
-        record.fault = record.fault or "has no Name"
+        record.problem = record.problem or "has no Name"
     else:
         record.fallback_name = record.fields["compound_name"]
     return record
@@ -112,10 +112,12 @@ def _add_entry(record: Record, key: str, value: str) -> None:
     key = key.strip().lower()
     if key == "num peaks":
         if "num_peaks" in record.others:  # the name between the two is missing
-            record.fault = record.fault or "states Num Peaks twice: two records that ran together"
+            record.problem = (
+                record.problem or "states Num Peaks twice: two records that ran together"
+            )
         record.others["num_peaks"] = []
         record.fields["num_peaks"] = value.strip()
-    elif record.fault is not None and record.fields.get("compound_name"):
+    elif record.problem is not None and record.fields.get("compound_name"):
         return  # nothing will be made of it
     elif key in {"comment", "comments"}:
         record.add("comment", value)
@@ -142,10 +144,12 @@ def _add_peaks(record: Record, peaks: PeakBlock, number: int, line: str) -> None
     elif len(columns) > 2 and len(columns) % 2 == 0 and all(map(is_number, columns)):
         # NIST allows several peaks a line. Whether this is meant shows in their number.
         if not record.fields.get("num_peaks"):
-            record.fault = f"line {number}: several numbers, and no Num Peaks to tell what they are"
+            record.problem = (
+                f"line {number}: several numbers, and no Num Peaks to tell what they are"
+            )
         for i in range(0, len(columns), 2):
             peaks.add(number, f"{columns[i]} {columns[i + 1]}")
     elif columns and columns[0][0].isalpha() and columns[0][:3].lower() not in {"nan", "inf"}:
-        record.fault = f"line {number}: {shorten(line)!r} is neither 'Key: value' nor a peak"
+        record.problem = f"line {number}: {shorten(line)!r} is neither 'Key: value' nor a peak"
     else:
         peaks.add(number, text)

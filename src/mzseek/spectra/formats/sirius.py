@@ -50,9 +50,9 @@ def read(source: Source) -> Iterator[Record]:
                 if block is None:
                     blocks += 1
                     block, peaks = _begin(source, blocks, number, compound), PeakBlock()
-                    block.fault = "has peaks that belong to no block (>ms2, >collision)"
+                    block.problem = "has peaks that belong to no block (>ms2, >collision)"
                 if isinstance(line, LongLine):
-                    block.fault = block.fault or long_line(number)
+                    block.problem = block.problem or long_line(number)
                 else:
                     peaks.add(number, text)
                 continue
@@ -79,7 +79,7 @@ def read(source: Source) -> Iterator[Record]:
                 yield from compound.release(names)
                 compound = _Compound(number)
             if isinstance(line, LongLine):
-                compound.shared.fault = compound.shared.fault or long_line(number)
+                compound.shared.problem = compound.shared.problem or long_line(number)
             elif not is_block:
                 compound.add(key, value)
     if block is not None:
@@ -121,7 +121,7 @@ class _Compound:
         self._held.append(block)
         energy = block.fields.get("collision_energy", "")
         self._held_size += np.size(block.mz) + len(block.fields) + len(energy)
-        if block.fields.get("ms_level") == "1" and block.fault is None and self.ms1 is None:
+        if block.fields.get("ms_level") == "1" and block.problem is None and self.ms1 is None:
             mz, intensities = np.asarray(block.mz), np.asarray(block.intensities)
             if 0 < mz.size <= _MAX_MS1_PEAKS:
                 pairs = zip(mz.tolist(), intensities.tolist(), strict=True)
@@ -151,7 +151,7 @@ def _begin(source: Source, blocks: int, number: int, compound: _Compound) -> Rec
 
 def _without_peaks(source: Source, compound: _Compound) -> Record:
     where = f"{source.name}: compound (line {compound.line})"
-    return Record(where, fault=compound.shared.fault or "has no block of peaks")
+    return Record(where, problem=compound.shared.problem or "has no block of peaks")
 
 
 def _finish(block: Record, peaks: PeakBlock, compound: _Compound) -> Record:
@@ -160,6 +160,6 @@ def _finish(block: Record, peaks: PeakBlock, compound: _Compound) -> Record:
         # All values of what must be one, lest another compound's be lost with its own line.
         for value in (shared.fields[name], *shared.others.get(name, [])):
             block.add(name, value)
-    block.fault = block.fault or shared.fault
+    block.problem = block.problem or shared.problem
     peaks.fill(block)
     return block

@@ -151,7 +151,7 @@ def read_mzml(source: Source) -> Iterator[Record]:
     def add_group(element: Element) -> None:
         nonlocal size, count
         size, count = size + element.size, count + len(element.children)
-        if element.fault or size > MAX_ELEMENT_TEXT or count > MAX_ELEMENTS:
+        if element.problem or size > MAX_ELEMENT_TEXT or count > MAX_ELEMENTS:
             raise InputError(source.name, f"its elements {_GROUP} are too many or too long")
         groups[element.attributes.get("id", "")] = _parameters(element, {})
 
@@ -180,13 +180,13 @@ def _read(
                 name = element.attributes.get("id") or element.attributes.get("num")
                 name = shorten(_short_id(name) if name else f"record {count}", 200)
                 record = Record(f"{source.name}: record {count} ({name})", fallback_name=name)
-                reason = element.fault
+                reason = element.problem
                 try:
                     fill(record, element)
                 except (ValueError, OverflowError, SpectrumError) as error:
                     reason = reason or shorten(str(error), 200)
                 if record.fields.get("ms_level") != "1":  # survey scans are skipped for being so
-                    record.fault = record.fault or reason
+                    record.problem = record.problem or reason
                 yield record
         except BrokenXmlError as error:
             reason = f"broken XML after record {count} ({shorten(str(error), 90)})"
