@@ -5,12 +5,15 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from mzseek.experiments import scale_named
+import pytest
+
+from mzseek.experiments import Claim, Row, experiment_named, scale_named
 from mzseek.experiments.kinds import KINDS
 from mzseek.experiments.reproduce import plan_trials, reproduce, write_page
-from mzseek.experiments.results import Cell
+from mzseek.experiments.results import UNTESTED, Cell
 from mzseek.experiments.sweep import plan_jobs, run_jobs
 from mzseek.parallel import LocalEngine
+from mzseek.training.train import train_one
 
 
 def test_every_file_of_an_experiment_is_there(ran) -> None:
@@ -45,6 +48,68 @@ def test_all_is_there_the_second_time(ran, whole, tmp_path) -> None:
 
 def test_without_data_there_is_nothing_to_train(ran) -> None:
     assert plan_trials([ran[1]], scale_named("paper"), None) == []
+
+
+def test_a_failed_trial_is_listed_and_the_rest_is_complete(
+    two, whole, site, tmp_path, monkeypatch
+) -> None:
+    def train_or_fail(task, channel):
+        if task[1].loss.name == "bce":
+            raise RuntimeError("CUDA out of memory")
+        return train_one(task, channel)
+
+    monkeypatch.setattr("mzseek.training.train.train_one", train_or_fail)
+    experiment = replace(two, rows=two.rows[:2], columns=two.columns[:1])
+    small = replace(whole, seeds=1, lr=(1e-3,), epochs=1, listwise_epochs=1)
+    [done] = reproduce([experiment], small, site, tmp_path / "results", engine=LocalEngine(1))
+    [(name, why)] = done.results.failed.items()
+    assert why == "RuntimeError: CUDA out of memory"
+    assert done.results.cell("bce", "hr") is None
+    assert len(done.results.cell("emb-cos", "hr").values) == 1
+    assert f"- {name}: {why}" in (done.folder / "table.md").read_text()
+
+
+def test_rows_that_need_a_database_are_not_run_and_the_others_are(
+    two, whole, site, tmp_path: Path
+) -> None:
+    hard = Row(
+        "hard", "hardest 4", {**two.row("emb-cos").settings, "hard_by": "mass", "hard_keep": 4}
+    )
+    claim = Claim("hard is best.", "best", {"column": "hr", "row": "hard"})
+    experiment = replace(
+        two,
+        rows=(hard, two.row("random")),
+        claims=(claim,),
+        published={"hard": {"hr": (30.0, None)}},
+    )
+    small = replace(whole, seeds=1, lr=(1e-3,))
+    [done] = reproduce(
+        [experiment], small, site, tmp_path / "results" / "paper", engine=LocalEngine(1)
+    )
+    note = "not run: needs a database (--database DB): hardest 4"
+    assert done.results.cell("random", "hr").values
+    assert done.results.failed == {}
+    assert done.results.to_dict()["not_run"] == {"hard": "needs a database (--database DB)"}
+    assert [verdict.state for verdict in done.verdicts] == [UNTESTED]
+    assert "needs a database" in done.verdicts[0].because
+    table = (done.folder / "table.md").read_text()
+    assert note in table
+    assert "| hardest 4 | not run (30.00) | not run |" in table
+    page = write_page(tmp_path).read_text()
+    assert note in page
+    assert "not\u00a0run" in page
+
+
+@pytest.mark.parametrize("scale", ["paper", "laptop", "smoke"])
+def test_an_experiment_of_hard_negatives_alone_is_not_run_without_a_database(
+    scale: str, site, tmp_path: Path
+) -> None:
+    experiment = experiment_named("hard-negatives")
+    [done] = reproduce([experiment], scale_named(scale), site, tmp_path / "results")
+    assert set(done.results.not_run) == {row.key for row in done.results.experiment.rows}
+    assert (done.folder / "figure.svg").exists()
+    assert {verdict.state for verdict in done.verdicts} == {UNTESTED}
+    assert not (site.out / "runs").exists()
 
 
 def test_a_trial_that_cannot_be_measured_is_skipped(two, whole, site, tmp_path) -> None:

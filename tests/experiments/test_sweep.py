@@ -23,6 +23,7 @@ from mzseek.experiments.sweep import (
     run_jobs,
 )
 from mzseek.parallel import LocalEngine, engine_named
+from mzseek.training.train import train_one
 
 PAPER = Scale("paper", seeds=1, lr=(1e-3,), protocol="auto")
 WHOLE = Scale("paper")
@@ -83,17 +84,37 @@ def test_a_trial_that_fails_does_not_stop_the_others(
     assert opened(site, second.trial) is not None
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("CUDA out of memory.\n Tried 2 GiB"),
+         "RuntimeError: CUDA out of memory. Tried 2 GiB"),
+        (MemoryError(), "MemoryError:"),
+    ],
+)  # fmt: skip
+def test_any_exception_ends_its_trial_alone(
+    two: Experiment, site: Workspace, monkeypatch, error: Exception, reason: str
+) -> None:
+    def train_or_fail(task, channel):
+        if task[1].loss.name == "bce":
+            raise error
+        return train_one(task, channel)
+
+    monkeypatch.setattr("mzseek.training.train.train_one", train_or_fail)
+    first, second = plan_jobs([plan(two, "bce"), plan(two, "emb-cos")], site)
+    assert run_jobs([first, second], engine=LocalEngine(1)) == {first.trial.name: reason}
+    assert opened(site, first.trial) is None
+    assert opened(site, second.trial) is not None
+
+
 def test_a_trial_that_was_cut_off_goes_on(two: Experiment, site: Workspace) -> None:
     [job] = plan_jobs([plan(two, "bce")], site)
 
-    class Cut(Exception):
-        pass
-
     def stop(name: str, done: int, total: int | None = None) -> None:
         if done == 15:
-            raise Cut
+            raise KeyboardInterrupt
 
-    with pytest.raises(Cut):
+    with pytest.raises(KeyboardInterrupt):
         run_jobs([job], engine=LocalEngine(1), progress=stop)
     assert opened(site, job.trial) is None
     steps: list[int] = []

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.core.errors import ExperimentError, MzseekError
+from mzseek.core.errors import ExperimentError
 from mzseek.core.registry import check_name, choose
 from mzseek.datasets.bands import set_bands
 from mzseek.decision import bayes_decision, worst_case
@@ -366,7 +366,7 @@ def _cell_runs(plan: CellPlan, select: str, site: Workspace) -> Cell:
     try:
         best = best_trials(plan, select, site)
         values = [trial.numbers.value(*plan.measure) for trial in best]
-    except MzseekError:
+    except Exception:
         return Cell()
     return _cell(values, chosen_values(best[0].trial, plan)) if best else Cell()
 

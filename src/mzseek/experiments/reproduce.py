@@ -24,7 +24,14 @@ from mzseek.experiments.results import (
     markdown,
     verdicts,
 )
-from mzseek.experiments.sweep import TrialJob, TrialOutcome, Workspace, plan_jobs, run_jobs
+from mzseek.experiments.sweep import (
+    NEEDS_DATABASE,
+    TrialJob,
+    TrialOutcome,
+    Workspace,
+    plan_jobs,
+    run_jobs,
+)
 from mzseek.export.page import write_page as fill
 from mzseek.io import StrPath, atomic_directory
 from mzseek.io.manifest import read_object
@@ -51,12 +58,30 @@ def plan_trials(
     *,
     drop_models: bool = False,
 ) -> list[TrialJob]:
-    """Return every trial that these experiments need, once; experiments share runs."""
+    """Return every trial that these experiments need, once; experiments share runs.
+
+    Rows that need a database that is not there have none.
+    """
+    if site is None:
+        return []
     cells = []
     for experiment in experiments:
-        cut, here = experiment.at(scale)
+        cut, here = runnable(*experiment.at(scale), site.can_mine)
         cells += list(kind_named(cut.kind).plan(cut, here).values())
-    return plan_jobs(cells, site, drop_models=drop_models) if site is not None else []
+    return plan_jobs(cells, site, drop_models=drop_models)
+
+
+def runnable(experiment: Experiment, scale: Scale, can_mine: bool) -> tuple[Experiment, Scale]:
+    """Return an experiment of `Experiment.at` without the rows whose hard negatives need mining.
+
+    With ``can_mine``, it stays as it is.
+    """
+    if can_mine:
+        return experiment, scale
+    plans = kind_named(experiment.kind).plan(experiment, scale)
+    mined = {row for (row, _), plan in plans.items() if any(t.setup.hard for t in plan.trials)}
+    rows = tuple(row for row in experiment.rows if row.key not in mined)
+    return replace(experiment, rows=rows), scale
 
 
 def reproduce(
@@ -75,7 +100,8 @@ def reproduce(
     """Run what is missing, and write every table into a folder of its own below ``out``.
 
     ``site`` has data and runs; None where no experiment needs data. With ``drop_models``, weights
-    and predictions of a run are removed as soon as it is measured, unless they are needed.
+    and predictions of a run are removed as soon as it is measured, unless they are needed. Rows
+    whose hard negatives need a database that ``site`` does not have are listed as not run.
     ``progress`` gets a trial's name, step and steps, ``begins`` all trials before the first begins,
     and ``ended`` each trial that has ended.
     """
@@ -104,9 +130,11 @@ def _measured(
 ) -> Results:
     cut, here = experiment.at(scale)
     kind = kind_named(cut.kind)
-    plans = kind.plan(cut, here).values()
+    run, _ = runnable(cut, here, site is None or site.can_mine)
+    plans = kind.plan(run, here).values()
     trials = {trial.name for plan in plans for trial in plan.trials}
-    cells, series = kind.measure(cut, here, site)
+    cells, series = kind.measure(run, here, site)
+    not_run = {row.key: NEEDS_DATABASE for row in cut.rows if row not in run.rows}
     metadata: dict[str, Any] = {
         "version": __version__, "title": cut.title, "about": cut.about, "paper": cut.paper,
         "footnotes": list(cut.footnotes), "order": cut.order,
@@ -116,6 +144,7 @@ def _measured(
     return Results(
         cut, scale.name, cells, experiment.reductions(scale),
         {name: why for name, why in failed.items() if name in trials}, metadata, series,
+        not_run,
     )  # fmt: skip
 
 
@@ -128,6 +157,7 @@ def _written(results: Results, judged: list[Verdict], folder: Path) -> Reproduce
         (partial / "table.csv").write_text(comma_separated(results), "utf-8")
         numbers = results.to_dict() | {
             "table": as_rows(results),
+            "not_run_notes": results.not_run_notes(),
             "claims": [
                 {"says": verdict.claim.says, "here": verdict.state, "because": verdict.because}
                 for verdict in judged
@@ -175,6 +205,7 @@ def _section(folder: Path) -> dict[str, Any]:
         "seconds": metadata.get("seconds", 0.0),
         "trials": metadata.get("trials", 0),
         "failed": metadata["failed"],
+        "not_run": metadata.get("not_run_notes", []),
         "claims": metadata["claims"],
         "table": metadata["table"],
         # Its own file of ours, made by matplotlib: text in it is escaped there.

@@ -121,8 +121,9 @@ class Results:
     """A table that was measured.
 
     ``experiment`` is as the scale has it, ``cells`` are by row and column, ``reduced`` says what
-    the scale leaves out, ``failed`` which trials have failed and why, ``metadata`` has data,
-    versions and time, and ``series`` is what is drawn beside the table: curves, distributions.
+    the scale leaves out, ``failed`` which trials have failed and why, ``not_run`` which rows could
+    not be run and what they need, ``metadata`` has data, versions and time, and ``series`` is what
+    is drawn beside the table: curves, distributions.
     """
 
     experiment: Experiment
@@ -132,6 +133,7 @@ class Results:
     failed: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     series: Mapping[str, Any] = field(default_factory=dict)
+    not_run: Mapping[str, str] = field(default_factory=dict)
 
     def cell(self, row: str, column: str) -> Cell | None:
         """Return what was measured there, if anything."""
@@ -149,6 +151,14 @@ class Results:
             return text or ""
         return shown_number(*number, self.experiment.column(column))
 
+    def not_run_notes(self) -> list[str]:
+        """Say which rows were not run, and what they need."""
+        labels: dict[str, list[str]] = {}
+        for row in self.experiment.rows:
+            if row.key in self.not_run:
+                labels.setdefault(self.not_run[row.key], []).append(row.label)
+        return [f"not run: {needs}: {', '.join(rows)}" for needs, rows in labels.items()]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {
@@ -165,6 +175,7 @@ class Results:
                 for row, cells in self.cells.items()
             },
             "failed": dict(self.failed),
+            "not_run": dict(self.not_run),
             "series": dict(self.series),
             **self.metadata,
         }
@@ -413,6 +424,8 @@ def _correlation(x: Sequence[float], y: Sequence[float], sign: int) -> Outcome:
 
 def _mean(results: Results, row: str, column: str) -> float:
     cell = results.cell(row, column)
+    if cell is None and row in results.not_run:
+        raise Untested(f"{row} was not run: {results.not_run[row]}")
     if cell is None:
         raise Untested(f"{row} has no {column} here")
     return cell.mean
@@ -440,7 +453,7 @@ def markdown(results: Results, verdicts: list[Verdict]) -> str:
     for row in experiment.rows:
         cells = [_both(results, row, column) for column in experiment.columns]
         lines.append(_line([_name(row), *cells]))
-    lines += ["", *(f"{note}  " for note in experiment.footnotes)]
+    lines += ["", *(f"{note}  " for note in (*results.not_run_notes(), *experiment.footnotes))]
     if verdicts:
         lines += ["", "| the paper says | here | because |", "|---|---|---|"]
         lines += [_line([v.claim.says, v.state, v.because]) for v in verdicts]
@@ -501,8 +514,7 @@ def as_rows(results: Results) -> dict[str, Any]:
     for row in experiment.rows:
         cells = []
         for column in experiment.columns:
-            cell = results.cell(row.key, column.key)
-            here = "" if cell is None else cell.shown(column)
+            here = _here(results, row, column)
             cells.append({"here": here, "published": results.printed(row.key, column.key)})
         rows.append({"name": row.label, "control": row.control, "cells": cells})
     return {"heads": [_head(column) for column in experiment.columns], "rows": rows}
@@ -543,10 +555,17 @@ def _name(row: Row) -> str:
     return f"control: {row.label}" if row.control else row.label
 
 
+def _here(results: Results, row: Row, column: Column) -> str:
+    """The measured number, or that the row was not run."""
+    cell = results.cell(row.key, column.key)
+    if cell is None:
+        return "not run" if row.key in results.not_run else ""
+    return cell.shown(column)
+
+
 def _both(results: Results, row: Row, column: Column) -> str:
     """The measured number, and the published one in brackets."""
-    cell, printed = results.cell(row.key, column.key), results.printed(row.key, column.key)
-    here = cell.shown(column) if cell is not None else ""
+    here, printed = _here(results, row, column), results.printed(row.key, column.key)
     there = f"({printed})" if printed else ""
     return " ".join(filter(None, (here, there))) or "–"
 

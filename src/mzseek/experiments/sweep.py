@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mzseek.training.options import Options
 
 
+NEEDS_DATABASE = "needs a database (--database DB)"
 _MARK = "MADE-BY-MZSEEK-EXPERIMENTS.txt"
 
 
@@ -100,6 +101,11 @@ class Workspace:
             )
             self._opened[fingerprint] = prepared
         return prepared
+
+    @property
+    def can_mine(self) -> bool:
+        """Whether there are molecules to mine hard negatives from."""
+        return self.database is not None or self.molecules is not None
 
     def runs(self, fingerprint: str) -> Path:
         """Return the folder of the runs on that fingerprint."""
@@ -396,7 +402,7 @@ def run_jobs(
 
 
 def run_job(job: TrialJob, channel: Channel) -> TrialOutcome:
-    """Train a trial, or resume it, and measure it."""
+    """Train a trial, or resume it, and measure it; any exception is the reason of its failure."""
     from mzseek.training.train import train_one
 
     name = job.trial.name
@@ -411,6 +417,8 @@ def run_job(job: TrialJob, channel: Channel) -> TrialOutcome:
                 shutil.rmtree(run.folder / folder, ignore_errors=True)
     except MzseekError as error:
         return TrialOutcome(name, " ".join(str(error).split()))
+    except Exception as error:  # memory that ran out, a fault: the other trials go on
+        return TrialOutcome(name, " ".join(f"{type(error).__name__}: {error}".split()))
     return TrialOutcome(name)
 
 

@@ -104,6 +104,19 @@ def test_what_is_wrong_is_told_in_a_line(
     assert err.count("\n") == 1
 
 
+def test_without_a_database_hard_negatives_are_not_run_and_the_rest_is(
+    mzseek, small_set, tmp_path: Path
+) -> None:
+    text = mzseek.ok(
+        "reproduce", "toy", "hard-negatives", "--scale", "paper", "--data", small_set.folder.parent,
+        "--out", tmp_path / "made", "--jobs", "1",
+    )  # fmt: skip
+    assert "not run: needs a database (--database DB): hardest 64 of equal mass" in " ".join(
+        text.split()
+    )
+    assert "all are equal" in text  # the example of decisions was run
+
+
 def test_a_folder_of_something_else_is_left_alone(mzseek, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     status, _, err = mzseek("reproduce", "toy", "--out", tmp_path)

@@ -85,12 +85,15 @@ def _show(done: "Reproduced") -> None:
         table.add_column(plain(head), justify="right")
     for row in experiment.rows:
         cells = [results.cell(row.key, column.key) for column in experiment.columns]
+        missing = "not run" if row.key in results.not_run else "–"
         shown = [
-            "–" if cell is None else cell.shown(column)
+            missing if cell is None else cell.shown(column)
             for cell, column in zip(cells, experiment.columns, strict=True)
         ]
         table.add_row(plain(row.label), *(plain(text) for text in shown))
     show(table)
+    for note in results.not_run_notes():
+        say(f"[yellow]{plain(note)}[/yellow]")
     for verdict in done.verdicts:
         say(f"{verdict.state}: {plain(verdict.claim.says)} [dim]({plain(verdict.because)})[/dim]")
     if results.failed:
