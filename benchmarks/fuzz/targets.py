@@ -120,7 +120,7 @@ def candidates(path: Path, outcome: Outcome) -> None:
 
 def data_set(path: Path, outcome: Outcome) -> None:
     found = collect(path, {})
-    for where, reason in found.rejects:
+    for where, reason in found.skipped:
         outcome.report(where, reason)
     outcome.read = len(found.identifiers)
     outcome.formats.append("MassSpecGym table")

@@ -171,7 +171,7 @@ def test_a_job_says_it_and_goes_on_with_no_other_prior(config, features, table, 
     assert facts["options"]["prior"] == str(table.resolve())
     assert CAUTION in facts["prior"]["said"]
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "<strong>A prior is counted in:</strong> weights of cited.csv, 2 molecules" in page
+    assert "<strong>A prior is applied:</strong> weights of cited.csv, 2 molecules" in page
     header, first = (tmp_path / "out" / "candidates.tsv").read_text().splitlines()[:2]
     row = dict(zip(header.split("\t"), first.split("\t"), strict=True))
     assert row["prior"] == row["channel_weights"] != ""

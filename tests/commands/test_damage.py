@@ -41,7 +41,7 @@ def use_prepared(folder: Path) -> None:
     """All that commands do with a prepared folder, short of training on it."""
     prepared = Prepared.open(folder)
     repr(prepared)
-    show_prepared(prepared, made=True)
+    show_prepared(prepared, is_new=True)
     for setting in prepared.settings:
         BatchMaker(prepared, "bins", (setting,), prepared.in_fold("train")).make(
             prepared.in_fold("train")[:4]

@@ -128,7 +128,7 @@ def test_a_molecule_that_is_not_in_the_store_has_negatives(store, rows) -> None:
     assert found.number == 7
     assert 100 in found.rows.tolist()
     assert found.similarities[0] == 1.0
-    assert found.own == -1
+    assert found.row == -1
 
 
 @pytest.mark.parametrize("by", ["mass", "formula"])
@@ -137,9 +137,9 @@ def test_similarity_is_to_the_form_that_the_store_has(store, rows, truths, by: s
     drawn_otherwise = [truth._replace(fingerprint=empty) for truth in truths]
     expected = list(mined_here(store, truths, by=by))
     for found, same in zip(mined_here(store, drawn_otherwise, by=by), expected, strict=True):
-        own = rows[found.own]
+        own = rows[found.row]
         assert (own["key"], own["mass"]) == (truths[found.number].key, truths[found.number].mass)
-        assert found.own == same.own
+        assert found.row == same.row
         assert found.rows.tolist() == same.rows.tolist()
         assert found.similarities.tolist() == same.similarities.tolist()
 
@@ -150,7 +150,7 @@ def test_a_labelled_form_of_a_molecule_is_not_itself(store, rows) -> None:
     wide = {"ppm": 2e5}
     for place in places:
         [found] = mined_here(store, [truth_of(rows[place], 0)], **wide)
-        assert found.own == place
+        assert found.row == place
 
 
 def test_a_mass_where_nothing_is_has_none(store, rows) -> None:

@@ -89,7 +89,7 @@ def test_chunks_that_are_there_are_not_made_again(tmp_path: Path, monkeypatch) -
 def test_a_chunk_whose_rejects_are_gone_is_made_again(tmp_path: Path) -> None:
     parts, chunks = described(tmp_path / "parts", records())
     whole = list(parts.read_rejects(chunks))
-    parts.rejects(0).unlink()
+    parts.skipped_path(0).unlink()
     again, chunks = described(tmp_path / "parts", records())
     assert list(again.read_rejects(chunks)) == whole
 
@@ -106,7 +106,7 @@ def test_parts_of_another_plan_are_thrown_away(tmp_path: Path) -> None:
 def plant(source: Parts, chunk: int, target: Parts, place: int) -> None:
     """Put a part of one build into another's folder."""
     shutil.copy(source.arrow(chunk), target.arrow(place))
-    shutil.copy(source.rejects(chunk), target.rejects(place))
+    shutil.copy(source.skipped_path(chunk), target.skipped_path(place))
 
 
 @pytest.mark.parametrize("what", ["of another build", "of another place"])
@@ -160,7 +160,7 @@ def test_a_damaged_list_of_rejects_is_one_line_and_its_chunk_is_made_again(
 ) -> None:
     parts, chunks = described(tmp_path / "parts", records())
     whole = list(parts.read_rejects(chunks))
-    path = parts.rejects(0)
+    path = parts.skipped_path(0)
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
     with pytest.raises(DatabaseError) as caught:
         list(parts.read_rejects(chunks))

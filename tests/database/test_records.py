@@ -69,8 +69,8 @@ def test_what_inchi_cannot_name_has_its_smiles_as_key() -> None:
 def test_bad_molecules_are_set_aside_with_their_places() -> None:
     found = described("CCO", "C1CC", "CCN", "*CC", "not SMILES", first=70)
     assert found.table["place"].to_pylist() == [70, 72]
-    assert [where for where, _ in found.rejects] == ["line 2", "line 4", "line 5"]
-    reasons = [reason for _, reason in found.rejects]
+    assert [where for where, _ in found.skipped] == ["line 2", "line 4", "line 5"]
+    reasons = [reason for _, reason in found.skipped]
     assert "not valid SMILES" in reasons[0]
     assert "atom of no element" in reasons[1]
     assert "white space" in reasons[2]
@@ -94,8 +94,8 @@ def test_inchi_and_mol_blocks_are_read() -> None:
     ]
     found = describe_records(RecordsAt(records, 0), "morgan2")
     assert found.table["smiles"].to_pylist() == ["Cn1c(=O)c2c(ncn2C)n(C)c1=O"] * 3
-    assert [where for where, _ in found.rejects] == ["c", "d"]
-    assert found.rejects[1][1] == "the MOL block cannot be read as a molecule"
+    assert [where for where, _ in found.skipped] == ["c", "d"]
+    assert found.skipped[1][1] == "the MOL block cannot be read as a molecule"
 
 
 def test_sources_identifiers_and_names_are_lists() -> None:

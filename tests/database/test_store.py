@@ -23,7 +23,7 @@ from mzseek.database.store import (
     LABELLED,
     MASSES,
     MOLECULES,
-    REJECTS,
+    SKIPPED_FILE,
     capped,
     cascade,
     check_entries,
@@ -498,7 +498,7 @@ def test_rows_ranges_and_batches_are_of_one_table(small_store: Path) -> None:
     database.check_order()
 
 
-@pytest.mark.parametrize("name", [MOLECULES, MASSES, REJECTS, "nearest.words.npy"])
+@pytest.mark.parametrize("name", [MOLECULES, MASSES, SKIPPED_FILE, "nearest.words.npy"])
 def test_a_file_that_the_manifest_does_not_name_is_missed(small_store: Path, name: str) -> None:
     files = read_manifest(small_store)["files"]
     edit(small_store, files={key: value for key, value in files.items() if key != name})
@@ -526,11 +526,11 @@ def test_fingerprints_of_earlier_bits_are_refused(pool: list[str], tmp_path: Pat
 
 
 def test_only_the_files_asked_for_are_read(small_store: Path) -> None:
-    (small_store / REJECTS).write_bytes(bytes((small_store / REJECTS).stat().st_size))
+    (small_store / SKIPPED_FILE).write_bytes(bytes((small_store / SKIPPED_FILE).stat().st_size))
     database = Database.open(small_store)
     database.check((MOLECULES, MASSES))
     with pytest.raises(DatabaseError, match=r"rejects\.tsv has changed; build it again"):
-        database.check((MOLECULES, REJECTS))
+        database.check((MOLECULES, SKIPPED_FILE))
     with pytest.raises(DatabaseError, match=r"rejects\.tsv has changed; build it again"):
         database.check()
 

@@ -14,7 +14,7 @@ from mzseek.decision import (
     posterior,
     reliability,
 )
-from mzseek.decision.calibration import checked_labels, checked_lists, list_weights, merge_answers
+from mzseek.decision.calibration import checked_labels, checked_lists, list_weights, merge_equal
 
 from .conftest import draw_truths
 
@@ -341,7 +341,7 @@ def test_equal_answers_are_one_in_each_list() -> None:
     counts = rng.integers(1, 9, size=40)
     p = rng.random(counts.sum())
     answers = rng.integers(0, 4, size=len(p))  # the same number in another list is another answer
-    merged, lengths, labels = merge_answers(p, counts, answers, answers == 2)
+    merged, lengths, labels = merge_equal(p, counts, answers, answers == 2)
     wanted: list[tuple[float, bool]] = []
     sizes = []
     for end, count in zip(np.cumsum(counts), counts, strict=True):
@@ -361,7 +361,7 @@ def test_equal_answers_are_one_in_each_list() -> None:
 )
 def test_different_answers_stay_as_they_are(answers) -> None:
     p, flags = np.array([0.1, 0.9, 0.4, 0.6]), np.array([True, False, False, True])
-    merged, counts, labels = merge_answers(p, np.array([2, 2]), np.array(answers), flags)
+    merged, counts, labels = merge_equal(p, np.array([2, 2]), np.array(answers), flags)
     assert merged.tolist() == p.tolist()
     assert counts.tolist() == [2, 2]
     assert labels.tolist() == flags.tolist()

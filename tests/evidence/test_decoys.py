@@ -432,9 +432,9 @@ def test_pools_hold_the_truth_and_all_that_is_equal_in_mass_or_formula(
         assert pool.lists.labels[starts[n] : starts[n] + len(members)].tolist() == [
             place == 0 for place in range(len(members))
         ]
-        assert (pool.own[n] >= 0) == (form.described.smiles not in MISSING)
-        if pool.own[n] >= 0:
-            assert pool.rows[truth] == pool.own[n]
+        assert (pool.database_rows[n] >= 0) == (form.described.smiles not in MISSING)
+        if pool.database_rows[n] >= 0:
+            assert pool.rows[truth] == pool.database_rows[n]
         else:
             assert truth >= len(pool.rows)
         own = fingerprints([form.described.smiles], "maccs").toarray()[0]
@@ -454,7 +454,7 @@ def test_rows_describe_the_molecules(small: Prepared, store: Database) -> None:
     smiles = store.rows(pool.rows, ["smiles"])["smiles"].to_pylist()
     smiles += [
         form.described.smiles
-        for form, own in zip(pool.forms, pool.own.tolist(), strict=True)
+        for form, own in zip(pool.forms, pool.database_rows.tolist(), strict=True)
         if own < 0
     ]
     assert set(smiles[len(pool.rows) :]) == MISSING

@@ -144,7 +144,7 @@ def _described(
     for start in range(0, len(distinct), _AT_ONCE):
         batch = [records[at] for at in distinct[start : start + _AT_ONCE]]
         described = describe_records(RecordsAt(batch, start), _KIND)
-        for where, reason in described.rejects:
+        for where, reason in described.skipped:
             report(where, reason)
         columns = (described.table[name].to_pylist() for name in _COLUMNS)
         for smiles, key, formula, mass, names, sources, identifiers, place in zip(

@@ -435,7 +435,7 @@ def _describe(
         row["smiles"] = amide_form(row["smiles"])
         row["identifiers"] = list(dict.fromkeys(map(canonical, row["identifiers"])))
     unfit = [unfit_for_electrospray(parse_molecule(row["smiles"])) for row in rows]
-    return list(zip(rows, where, unfit, strict=True)), described.rejects
+    return list(zip(rows, where, unfit, strict=True)), described.skipped
 
 
 def _records(

@@ -33,7 +33,7 @@ from mzseek.core.ragged import Ragged
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
-from mzseek.decision.calibration import merge_answers
+from mzseek.decision.calibration import merge_equal
 from mzseek.evaluation.pooled import molecule_groups, pool_lists
 from mzseek.evaluation.scored import Scoring, scored_lists
 from mzseek.evidence.fitting import StructureGroups, structure_groups_from
@@ -398,7 +398,7 @@ def merge_molecules(
 ) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Probabilities, counts and labels of distinct molecules."""
     truth = np.asarray(lists.identity) > 0
-    return merge_answers(p, lists.counts, prepared.inchikey14[lists.candidates], truth)
+    return merge_equal(p, lists.counts, prepared.inchikey14[lists.candidates], truth)
 
 
 def fit_in_database(

@@ -93,7 +93,7 @@ class LazyGroup(Group):
         """Run the command; an end of file inside its work is nobody's wish to stop."""
         try:
             return super().invoke(ctx)
-        except EOFError as error:  # typer would begin a new line for whoever ended their input
+        except EOFError as error:  # typer would begin a new line after the input has ended
             raise typer.Abort from error
 
     def first_lines(self) -> list[tuple[str, str]]:
@@ -111,8 +111,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"mzseek {__version__}")
         raise typer.Exit
 

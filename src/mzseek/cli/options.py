@@ -237,13 +237,14 @@ def options_of(
     ]  # fmt: skip
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = [
+        declared = [
             parameter
             for parameter in inspect.signature(command).parameters.values()
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         ]
         signature = inspect.Signature(
-            [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + added
+            [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in declared]
+            + added
         )
         command.__signature__ = signature  # type: ignore[attr-defined]
         return command

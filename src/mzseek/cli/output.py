@@ -32,7 +32,7 @@ _SHOWN = {ord(stand_in): original for original, stand_in in _MARKUP.items()}
 _SHOWN_KINDS = 8
 _LEVEL_STYLE = {"fault": "bold red", "warning": "yellow", "note": "dim"}
 _EVERY = 30.0  # seconds between two lines about long work in a log file
-_answers: list[TextIO] = []  # standard output, while everything else goes to standard error
+_json_streams: list[TextIO] = []  # standard output, while everything else goes to standard error
 
 
 @cache
@@ -68,8 +68,8 @@ def say(text: str) -> None:
 
 def say_next(*words: object) -> None:
     """Print the command that comes next, such that it can be pasted into a shell."""
-    said = shlex.join("./" + str(w) if _is_like_an_option(w) else str(w) for w in words)
-    say(f"[bold]Next:[/bold] {plain(said, 10_000)}")
+    command = shlex.join("./" + str(w) if _is_like_an_option(w) else str(w) for w in words)
+    say(f"[bold]Next:[/bold] {plain(command, 10_000)}")
 
 
 def _is_like_an_option(word: object) -> bool:
@@ -96,17 +96,17 @@ def terminal() -> tuple[int, str]:
 @contextlib.contextmanager
 def only_json() -> Iterator[None]:
     """Keep standard output for `print_json`: all else that is printed goes to standard error."""
-    _answers.append(sys.stdout)
+    _json_streams.append(sys.stdout)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
-        _answers.pop()
+        _json_streams.pop()
 
 
-def print_json(facts: Any) -> None:
+def print_json(record: Any) -> None:
     """Print the object that ``--json`` asks for, in one line."""
-    print(json.dumps(facts), file=_answers[-1] if _answers else sys.stdout)
+    print(json.dumps(record), file=_json_streams[-1] if _json_streams else sys.stdout)
 
 
 @contextlib.contextmanager
@@ -141,8 +141,8 @@ def _bars() -> "Iterator[ProgressCallback]":
 
         def note(stage: str, done: int, total: int | None = None) -> None:
             if stage not in tasks:
-                for earlier in bars.tasks:  # a stage of unknown length is over when another begins
-                    bars.update(earlier.id, total=earlier.total or earlier.completed or 1)
+                for task in bars.tasks:  # a stage of unknown length is over when another begins
+                    bars.update(task.id, total=task.total or task.completed or 1)
                 tasks[stage] = bars.add_task(visible(stage), total=total)
             bars.update(tasks[stage], completed=done, total=total)
 
@@ -225,25 +225,25 @@ def _check_row(level: str, name: str, findings: "list[Finding]") -> tuple[str, s
 
 
 def show_skipped(
-    rejects: "Iterable[tuple[str, str]] | SkippedGroups", listed_in: Path | str | None = None
+    skipped: "Iterable[tuple[str, str]] | SkippedGroups", listed_in: Path | str | None = None
 ) -> None:
     """Print skipped records by kind, each with an example."""
     from mzseek.io.skipped import SkippedGroups
 
-    if isinstance(rejects, SkippedGroups):
-        groups = rejects
+    if isinstance(skipped, SkippedGroups):
+        groups = skipped
     else:
         groups = SkippedGroups()
-        for where, reason in rejects:
+        for where, reason in skipped:
             groups(where, reason)
     if not groups.total:
         return
     say(f"[yellow]Skipped: {groups.total:,}[/yellow]")
     kinds = groups.by_count()
     for group in kinds[:_SHOWN_KINDS]:
-        place = group.where if len(group.where) <= 60 else "…" + group.where[-59:]
-        # The place is enough where the kind says all that the reason does.
-        example = place if group.kind == group.reason else f"{place}: {group.reason}"
+        where_text = group.where if len(group.where) <= 60 else "…" + group.where[-59:]
+        # The location is enough where kind and reason are equal.
+        example = where_text if group.kind == group.reason else f"{where_text}: {group.reason}"
         say(f"  {group.count:,} × {plain(group.kind, 160)}")
         say(f"    [dim]e.g. {plain(example, 220)}[/dim]")
     if len(kinds) > _SHOWN_KINDS:
@@ -292,7 +292,7 @@ def show_tradeoff(shown: list[Any]) -> None:
         "Decoded: each model's probabilities for the candidates, and the fingerprint of highest "
         "expected Tanimoto. "
     )
-    said = decoded if any(each.posterior is not None for each in shown) else ""
-    say(f"[dim]{said}Grey rows have not seen the spectrum.[/dim]")
+    note = decoded if any(run.posterior is not None for run in shown) else ""
+    say(f"[dim]{note}Grey rows have not seen the spectrum.[/dim]")
     for reason in missing_fingerprints(shown):
         say(f"[dim]No Tanimoto of a predicted fingerprint: {plain(reason)}.[/dim]")

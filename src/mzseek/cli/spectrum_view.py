@@ -384,8 +384,10 @@ def _formats(formats: Tally) -> str:
 
 
 def _show_summary(summary: Summary) -> None:
-    median, fewest, most = summary.peak_counts() or (0.0, 0, 0)
-    peaks = f"median {median:,g}" + ("" if fewest == most else f", {fewest:,} to {most:,}")
+    median, smallest, largest = summary.peak_counts() or (0.0, 0, 0)
+    peaks = f"median {median:,g}" + (
+        "" if smallest == largest else f", {smallest:,} to {largest:,}"
+    )
     rows = {
         "MS level": _values(summary.levels),
         "ion mode": _values(summary.modes),

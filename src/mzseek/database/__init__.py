@@ -1,4 +1,4 @@
-"""The molecule database: from any list of molecules, by mass, formula, key or likeness."""
+"""The molecule database: from any list of molecules, by mass, formula, key or similarity."""
 
 from mzseek.database.build import add_molecules, build_database
 from mzseek.database.records import MoleculeRecord, Sources

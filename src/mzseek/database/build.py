@@ -39,7 +39,7 @@ from mzseek.database.store import (
     MANIFEST,
     MASSES,
     MOLECULES,
-    REJECTS,
+    SKIPPED_FILE,
     Database,
     build_entries,
 )
@@ -139,7 +139,7 @@ class Parts:
         """File of a chunk's molecules."""
         return self.folder / f"part-{chunk:06d}.arrow"
 
-    def rejects(self, chunk: int) -> Path:
+    def skipped_path(self, chunk: int) -> Path:
         """File of the records skipped in a chunk, and of what the other file must be."""
         return self.folder / f"part-{chunk:06d}.rejects.json"
 
@@ -161,19 +161,19 @@ class Parts:
         table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
         table = table.take(pc.sort_indices(table, [("mass", "ascending"), ("place", "ascending")]))
         table = table.replace_schema_metadata(_label(self.key, chunk))
-        rejects = [list(reject) for batch in batches for reject in batch.rejects]
+        skipped = [list(reject) for batch in batches for reject in batch.skipped]
         with atomic_file(self.arrow(chunk)) as path:
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
                 writer.write_table(table, max_chunksize=ROWS)
             metadata = {
                 "plan": self.key,
                 "chunk": chunk,
-                "records": table.num_rows + len(rejects),
+                "records": table.num_rows + len(skipped),
                 "molecules": table.num_rows,
                 "sha256": content_hash(path),
-                "rejects": rejects,
+                "rejects": skipped,
             }
-            with atomic_file(self.rejects(chunk)) as beside:
+            with atomic_file(self.skipped_path(chunk)) as beside:
                 beside.write_text(json.dumps(metadata), encoding="utf-8")
 
     def read(self, chunk: int) -> "ArrowPart":
@@ -186,7 +186,7 @@ class Parts:
             yield from ((where, reason) for where, reason in self._metadata(chunk)["rejects"])
 
     def _metadata(self, chunk: int) -> dict[str, Any]:
-        path, again = self.rejects(chunk), "build it again"
+        path, again = self.skipped_path(chunk), "build it again"
         metadata = read_object(path, DatabaseError, again)
         check_fields(metadata, _PART_FIELDS, path, DatabaseError, again)
         if (metadata["plan"], metadata["chunk"]) != (self.key, chunk):
@@ -236,7 +236,7 @@ def describe_all(
     for result in engine.results(work, batches()):
         chunk, is_last = on_their_way.popleft()
         gathered.append(result)
-        done += result.table.num_rows + len(result.rejects)
+        done += result.table.num_rows + len(result.skipped)
         progress("molecules", done, total)
         if is_last:
             before_writing()
@@ -316,8 +316,8 @@ def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray
         for run in several:
             low, high = int(offsets[run]), int(offsets[run + 1])
             seen: set[str] = set()
-            for place, value in enumerate(values[low:high].to_pylist(), low):
-                keep[place] = value not in seen
+            for index, value in enumerate(values[low:high].to_pylist(), low):
+                keep[index] = value not in seen
                 seen.add(value)
         kept_before = pointers(keep)
         offsets, values = kept_before[offsets], values.filter(pa.array(keep))
@@ -327,10 +327,10 @@ def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray
 def _slices(masses: Sequence[Floats], total: int) -> Iterator[tuple[float, float]]:
     """Ranges of mass that hold about the same number of rows; equal masses are never parted."""
     sample = np.sort(np.concatenate([np.empty(0), *(of_part[::_SAMPLE] for of_part in masses)]))
-    pieces = max(1, -(-total // _SLICE))
+    parts = max(1, -(-total // _SLICE))
     cuts: list[float] = []
     if len(sample):
-        cuts = np.unique(sample[(np.arange(1, pieces) * len(sample)) // pieces]).tolist()
+        cuts = np.unique(sample[(np.arange(1, parts) * len(sample)) // parts]).tolist()
     yield from pairwise([-np.inf, *cuts, np.inf])
 
 
@@ -392,7 +392,7 @@ def add_molecules(
 ) -> Database:
     """Add molecules to a store: a new one is made beside it, and takes its place when it is whole.
 
-    Whoever has the old one open goes on reading it.
+    Processes that have the old one open go on reading it.
 
     Returns
     -------
@@ -409,7 +409,7 @@ def add_molecules(
     with sole_writer(folder, "adding molecules"):
         if Database.open(folder).manifest != manifest:
             raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
-        database.check((MOLECULES, REJECTS))  # what is copied gets a new checksum
+        database.check((MOLECULES, SKIPPED_FILE))  # what is copied gets a new checksum
         names = ("fingerprint", "nearest", "keep_stereo")
         options = {name: manifest["options"][name] for name in names}
         return _make(sources, folder, database, options, engine or LocalEngine(), progress)
@@ -501,12 +501,12 @@ def _write(
     build_entries(molecules, folder, progress)
     listed = old.rejects_text() if old else "where\treason\n"
     listed += "".join(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in skipped)
-    (folder / REJECTS).write_text(listed, encoding="utf-8")
+    (folder / SKIPPED_FILE).write_text(listed, encoding="utf-8")
     if options["nearest"]:
         build_index(molecules, folder, progress)
     before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}
     records = new + len(skipped) + before["records"]
-    rejects = before["rejects"] + len(skipped)
+    skipped_count = before["rejects"] + len(skipped)
     metadata = {
         "options": {**options, "fingerprint_bits": fingerprint_kind(options["fingerprint"]).bits},
         "sources": [*(old.manifest["sources"] if old else []), *plan["sources"]],
@@ -514,8 +514,8 @@ def _write(
         "counts": {
             "molecules": len(masses),
             "records": records,
-            "merged": records - rejects - len(masses),
-            "rejects": rejects,
+            "merged": records - skipped_count - len(masses),
+            "rejects": skipped_count,
         },
     }
     MANIFEST.write(folder, metadata)

@@ -118,8 +118,8 @@ class Nearest:
             path(WORDS), "<u8", [-(-len(counts) // size), words, size], DatabaseError, again,
             folder / WORDS,
         )  # fmt: skip
-        most = 64 * self.words.shape[1]
-        check_range(counts, 0, most + 1, folder / COUNTS, DatabaseError, again)
+        bits = 64 * self.words.shape[1]
+        check_range(counts, 0, bits + 1, folder / COUNTS, DatabaseError, again)
         self.counts = np.asarray(counts, np.float64)
         self.size = size
 

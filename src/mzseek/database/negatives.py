@@ -14,7 +14,7 @@ from mzseek.database.store import MOLECULES, SAME_MASS, Database
 from mzseek.parallel import Engine, LocalEngine, OpenedOnce, Progress, silent
 
 _AT_A_TIME = 64
-_TOGETHER = 16
+_SHARED = 16
 
 
 class Truth(NamedTuple):
@@ -51,7 +51,7 @@ class Mined(NamedTuple):
         Tanimoto to the molecule.
     total : int
         How many there were to choose from.
-    own : int
+    row : int
         Row of the molecule itself in the store, -1 where it is not there. Similarities are to the
         form that it has there.
     """
@@ -60,7 +60,7 @@ class Mined(NamedTuple):
     rows: npt.NDArray[np.int64]
     similarities: npt.NDArray[np.float64]
     total: int
-    own: int
+    row: int
 
 
 def mine(
@@ -145,7 +145,7 @@ def _mine_batch(
     base = int(low.min())
     columns = ["key", "formula"] if by == "formula" else ["key"]
     table = database.range(base, int(high.max()), columns)
-    own, is_other = np.full(len(truths), -1, np.int64), []
+    own_rows, is_other = np.full(len(truths), -1, np.int64), []
     for index, truth in enumerate(truths):
         window = table.slice(low[index] - base, high[index] - low[index])
         same_key = pc.equal(window["key"], truth.key)
@@ -153,13 +153,13 @@ def _mine_batch(
         # Labelled forms of a molecule have its key, too.
         rows = rows[np.abs(database.masses[rows] - truth.mass) <= SAME_MASS]
         if len(rows):
-            own[index] = rows[0]
+            own_rows[index] = rows[0]
         other = pc.invert(same_key)
         if by == "formula":
             other = pc.and_(other, pc.equal(window["formula"], truth.formula))
         is_other.append(np.flatnonzero(other.to_numpy()))
     queries = np.array([np.frombuffer(truth.fingerprint, "<u8") for truth in truths])
-    queries[own >= 0] = database.nearest.fingerprints(own[own >= 0])
+    queries[own_rows >= 0] = database.nearest.fingerprints(own_rows[own_rows >= 0])
     mined = []
     for first, last in _shared_windows(low, high):
         start, end = int(low[first:last].min()), int(high[first:last].max())
@@ -174,7 +174,7 @@ def _mine_batch(
                 order = rng.permutation(len(rows))[:keep]
             chosen = rows[order] + int(low[index])
             number, total = truths[index].number, len(rows)
-            mined.append(Mined(number, chosen, similarities[order], total, int(own[index])))
+            mined.append(Mined(number, chosen, similarities[order], total, int(own_rows[index])))
     return mined
 
 
@@ -187,7 +187,7 @@ def _shared_windows(
         if index < len(low):
             union = high[index] - low[first]
             smaller = min(high[first] - low[first], high[index] - low[index])
-            if union <= 1.25 * smaller + 16 and index - first < _TOGETHER:
+            if union <= 1.25 * smaller + 16 and index - first < _SHARED:
                 continue
         yield first, index
         first = index

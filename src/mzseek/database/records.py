@@ -100,7 +100,7 @@ class DescribedBatch(NamedTuple):
     """Described records of a batch, in their order, and the others: where and why refused."""
 
     table: pa.Table
-    rejects: list[tuple[str, str]]
+    skipped: list[tuple[str, str]]
 
 
 class RecordsAt(NamedTuple):
@@ -117,14 +117,14 @@ def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> 
     """
     molecules: list[Mol] = []
     usable: list[int] = []
-    rejects: list[tuple[str, str]] = []
+    skipped: list[tuple[str, str]] = []
     for index, record in enumerate(batch.records):
         try:
             parse = parse_mol_block if record.is_block else parse_structure
             molecules.append(standardise(parse(record.text), keep_stereo=keep_stereo))
             usable.append(index)
         except MoleculeError as error:
-            rejects.append((record.where, str(error)))
+            skipped.append((record.where, str(error)))
     bits = molecule_rows(molecules, kind, threads=1)
     records = [batch.records[index] for index in usable]
     described = describe_molecules(molecules)
@@ -143,7 +143,7 @@ def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> 
         },
         schema=part_schema(kind),
     )
-    return DescribedBatch(table, rejects)
+    return DescribedBatch(table, skipped)
 
 
 def packed(rows: Sequence[npt.NDArray[np.uint16]], kind: str) -> pa.Array:

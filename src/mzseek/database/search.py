@@ -191,9 +191,9 @@ def _of_table(
             skip(number, f"{cells[columns.value].strip()[:40]!r} is no positive number")
             continue
         name = one_line(cells[columns.name]) if columns.name is not None else ""
-        own = cells[columns.adduct].strip() if columns.adduct is not None else ""
+        stated = cells[columns.adduct].strip() if columns.adduct is not None else ""
         try:
-            for adduct in ([own] if own else adducts) if columns.is_mz else [""]:
+            for adduct in ([stated] if stated else adducts) if columns.is_mz else [""]:
                 yield _query(name or str(number), value, adduct)
         except AdductError as error:
             skip(number, str(error))

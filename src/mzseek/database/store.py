@@ -141,7 +141,7 @@ def build_entries(molecules: Path, folder: Path, progress: Progress) -> None:
         weights = {formula: _mass(formula) for formula in set(formulas)}
         away = batch["mass"].to_numpy() - np.array([weights[formula] for formula in formulas])
         other = np.flatnonzero(~(np.abs(away) <= SAME_MASS))
-        labelled.append(entries([formulas[place] for place in other], rows[other]))
+        labelled.append(entries([formulas[index] for index in other], rows[other]))
         progress("keys", done, total)
     keys.sort()
     save_array(folder / KEYS, keys)
@@ -164,8 +164,8 @@ def rows_of(text: str, index: Entries) -> npt.NDArray[np.int64]:
 
 def has_checksum(texts: Sequence[str], text: str) -> bool:
     """Whether texts that an index has led to have the checksum of the one that was looked up."""
-    wanted = zlib.crc32(text.encode())
-    return all(zlib.crc32(of_row.encode()) == wanted for of_row in texts)
+    checksum = zlib.crc32(text.encode())
+    return all(zlib.crc32(of_row.encode()) == checksum for of_row in texts)
 
 
 def check_entries(index: Entries, molecules: int, where: object, remedy: str) -> None:
@@ -196,7 +196,7 @@ _FIELDS = {
 }  # fmt: skip
 # The second format has the places of keys and of labelled molecules.
 MANIFEST = Manifest(KIND, DatabaseError, AGAIN, _FIELDS, versions=(2,))
-MOLECULES, MASSES, REJECTS = "molecules.parquet", "masses.npy", "rejects.tsv"
+MOLECULES, MASSES, SKIPPED_FILE = "molecules.parquet", "masses.npy", "rejects.tsv"
 _CACHED_TABLES, _CACHED_GROUPS = 4, 2  # tables that are kept, and row groups in each at most
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
@@ -283,9 +283,11 @@ class Database:
     def rejects_text(self) -> str:
         """Skipped records, as they stand in the file."""
         try:
-            return self._path(REJECTS).read_text(encoding="utf-8")
+            return self._path(SKIPPED_FILE).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise DatabaseError(f"{self.folder / REJECTS}: cannot be read ({error})") from error
+            raise DatabaseError(
+                f"{self.folder / SKIPPED_FILE}: cannot be read ({error})"
+            ) from error
 
     def __len__(self) -> int:
         return int(self.manifest["counts"]["molecules"])
@@ -361,15 +363,15 @@ class Database:
 
     def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Molecules of these rows, in this order."""
-        wanted = np.asarray(rows, np.int64)
-        if not len(wanted):
+        selected = np.asarray(rows, np.int64)
+        if not len(selected):
             table = self._parquet.schema_arrow.empty_table().select(list(columns))
         else:
             size = self._parquet.metadata.row_group(0).num_rows
-            groups, group = np.unique(wanted // size, return_inverse=True)
+            groups, group = np.unique(selected // size, return_inverse=True)
             table = self._groups(groups.tolist(), columns)
-            table = self._validated(table.take, wanted % size + group * size)
-        return table.add_column(0, "row", pa.array(wanted))
+            table = self._validated(table.take, selected % size + group * size)
+        return table.add_column(0, "row", pa.array(selected))
 
     def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
         """Molecules of the rows from ``start`` to ``end``."""
@@ -388,7 +390,7 @@ class Database:
             yield self._validated(pa.Table.from_batches, [batch])
 
     def _groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
-        """Groups of rows; the last ones are kept, for who asks for neighbouring masses in turn."""
+        """Groups of rows; the last ones are cached for queries of neighbouring masses."""
         key = (tuple(groups), tuple(columns))
         if key in self._last:
             return self._last[key]
@@ -462,11 +464,11 @@ class Database:
             parsed = parse_formula(formula)
         except MoleculeError as error:
             raise DatabaseError(str(error)) from error
-        wanted, mass = str(parsed), parsed.mass
+        text, mass = str(parsed), parsed.mass
         # All of a formula have its mass, but for those with isotope labels.
         start, _, here = self._window(mass - SAME_MASS, mass + SAME_MASS, ["formula"])
-        rows = start + np.flatnonzero(pc.equal(here["formula"], wanted).to_numpy())
-        return np.union1d(rows, self._rows_of(wanted, self.labelled, "formula"))
+        rows = start + np.flatnonzero(pc.equal(here["formula"], text).to_numpy())
+        return np.union1d(rows, self._rows_of(text, self.labelled, "formula"))
 
     def by_key(self, key: str) -> Matches:
         """Molecules with this InChIKey, or first block of one."""
@@ -497,13 +499,13 @@ class Database:
 
         Mass i matches ``rows[indptr[i]:indptr[i + 1]]``, which `rows` fetches.
         """
-        wanted = np.asarray(masses, np.float64)
-        if wanted.ndim != 1 or not np.isfinite(wanted).all() or (wanted <= 0).any():
+        targets = np.asarray(masses, np.float64)
+        if targets.ndim != 1 or not np.isfinite(targets).all() or (targets <= 0).any():
             raise DatabaseError("masses hold what is no positive number")
         self.check_order()
-        width = wanted * _checked_ppm(ppm) * 1e-6
-        low = np.searchsorted(self.masses, wanted - width, side="left")
-        high = np.searchsorted(self.masses, wanted + width, side="right")
+        width = targets * _checked_ppm(ppm) * 1e-6
+        low = np.searchsorted(self.masses, targets - width, side="left")
+        high = np.searchsorted(self.masses, targets + width, side="right")
         return ranges(low, high)
 
     def collections(self) -> list[str]:
@@ -541,8 +543,8 @@ class Database:
         import duckdb
 
         try:
-            said = self._connection.sql(sql, params=list(parameters) or None)
-            return said.to_arrow_table() if said is not None else None
+            result = self._connection.sql(sql, params=list(parameters) or None)
+            return result.to_arrow_table() if result is not None else None
         except duckdb.Error as error:
             raise DatabaseError(f"{self.folder}: {str(error).splitlines()[0]}") from error
 
@@ -616,13 +618,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Manifest of a store, checked for its version and its fields."""
     manifest, path = MANIFEST.read(folder), folder / MANIFEST.name
     options = manifest["options"]
-    bits, wanted = options["fingerprint_bits"], fingerprint_kind(options["fingerprint"]).bits
-    if bits != wanted:
+    bits, expected_bits = options["fingerprint_bits"], fingerprint_kind(options["fingerprint"]).bits
+    if bits != expected_bits:
         raise DatabaseError(
-            f"{path}: options.fingerprint_bits is {bits}, expected {wanted}; {AGAIN}"
+            f"{path}: options.fingerprint_bits is {bits}, expected {expected_bits}; {AGAIN}"
         )
     check_version(options["fingerprint"], manifest, folder, DatabaseError, AGAIN)
-    for name in (MOLECULES, MASSES, REJECTS, *FILES, *(NEAREST if options["nearest"] else ())):
+    for name in (MOLECULES, MASSES, SKIPPED_FILE, *FILES, *(NEAREST if options["nearest"] else ())):
         if name not in manifest["files"]:
             raise DatabaseError(f"{path}: lacks {f'files.{name}'!r}; {AGAIN}")
     return manifest

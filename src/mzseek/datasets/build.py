@@ -25,7 +25,7 @@ from mzseek.core.errors import AdductError, DatasetError
 from mzseek.core.registry import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.database.store import MOLECULES, REJECTS, source_ranks
+from mzseek.database.store import MOLECULES, SKIPPED_FILE, source_ranks
 from mzseek.datasets.files import (
     KIND,
     MANIFEST,
@@ -45,7 +45,7 @@ from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.records import UniqueNames
 from mzseek.version import __version__
 
-# What `metadata["adduct_from"]` says of an adduct that no file has stated.
+# Value of `metadata["adduct_from"]` for an adduct that no file has stated.
 INFERRED = "precursor and mass"
 
 
@@ -131,7 +131,7 @@ def read_annotated(
 
 
 def why_nothing(
-    libraries: Sequence[Path], annotated: Annotated, rejects: Sequence[tuple[str, str]]
+    libraries: Sequence[Path], annotated: Annotated, skipped: Sequence[tuple[str, str]]
 ) -> str:
     """One line for libraries without a usable spectrum; what to do if they have no structures."""
     if annotated.without_structure and annotated.without_structure == annotated.read:
@@ -141,7 +141,7 @@ def why_nothing(
             "and a data set is made of those: give a library with SMILES or InChI. "
             f"`{look}` shows what is in a file; naming unknown molecules is not built yet"
         )
-    reasons = "; ".join(f"{g.count} × {g.kind}" for g in SkippedGroups(rejects).by_count()[:3])
+    reasons = "; ".join(f"{g.count} × {g.kind}" for g in SkippedGroups(skipped).by_count()[:3])
     return f"no usable annotated spectrum in the libraries ({reasons})"
 
 
@@ -412,7 +412,7 @@ def build_dataset(
     """
     options = options or BuildOptions()
     out, paths = Path(out), [Path(library) for library in libraries]
-    given = molecules if isinstance(molecules, Database) else None
+    opened = molecules if isinstance(molecules, Database) else None
     files = [] if isinstance(molecules, Database) else [Path(file) for file in molecules]
     if keep_database is not None and not files:
         raise DatasetError("a database is kept where it is; keep one that is made of files")
@@ -433,7 +433,7 @@ def build_dataset(
         progress("splitting", 0)
         folds = _split(annotated.molecules, options)
         keep = None if keep_database is None else Path(keep_database)
-        drawn_from = files if given is None else given
+        drawn_from = files if opened is None else opened
         with (
             _opened(drawn_from, out, keep, options, report, jobs, progress) as database,
             atomic_directory(out) as folder,
@@ -447,9 +447,9 @@ def build_dataset(
             sizes = {setting: write_lists(setting, options, progress) for setting in EQUAL_IN}
             write_rejects(folder / "rejects.tsv", skipped)
             sources = [{"file": path.name, "sha256": hash_} for path, hash_ in guard.hashes.items()]
-            if given is not None:
-                sha256 = given.manifest["files"][MOLECULES]["sha256"]
-                sources.append({"file": f"{given.folder.name}/{MOLECULES}", "sha256": sha256})
+            if opened is not None:
+                sha256 = opened.manifest["files"][MOLECULES]["sha256"]
+                sources.append({"file": f"{opened.folder.name}/{MOLECULES}", "sha256": sha256})
             metadata = {
                 "made_by": f"mzseek {__version__} data build",
                 "options": asdict(options),
@@ -490,7 +490,7 @@ def _opened(
                 progress=progress,
             )
         check_drawable(database, options)
-        for where, reason in read_rejects(database.folder / REJECTS):
+        for where, reason in read_rejects(database.folder / SKIPPED_FILE):
             report(where, reason)
         yield database
     finally:

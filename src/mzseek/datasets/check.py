@@ -76,7 +76,7 @@ def check_dataset(
     if not len(table):
         raise DatasetError(f"{files.spectra}: no molecule could be parsed")
     findings = [
-        *_set_aside(data, table, smiles),
+        *_skipped(data, table, smiles),
         *_spectrum_conflicts(data, table),
         *_leaks(data, table),
     ]
@@ -89,14 +89,14 @@ def check_dataset(
 
 
 def _finding(
-    name: str, level: str, places: Sequence[Any] | npt.NDArray[Any], out_of: int, meaning: str,
+    name: str, level: str, indices: Sequence[Any] | npt.NDArray[Any], out_of: int, meaning: str,
     show: Any, setting: str | None = None,
 ) -> Finding:  # fmt: skip
-    examples = [show(place) for place in list(places[:_EXAMPLES])]
-    return Finding(name, level, len(places), out_of, meaning, examples, setting)
+    examples = [show(index) for index in list(indices[:_EXAMPLES])]
+    return Finding(name, level, len(indices), out_of, meaning, examples, setting)
 
 
-def _set_aside(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterable[Finding]:
+def _skipped(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterable[Finding]:
     empty = [(w, r) for w, r in data.skipped if Skipped(w, r).code == EMPTY_LIST]
     other = [(w, r) for w, r in data.skipped if Skipped(w, r).code != EMPTY_LIST]
     total = len(data.identifiers) + len(data.skipped)
@@ -183,12 +183,12 @@ def _leaks(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
     rows = table.fingerprints()
     similarity = nearest_similarity(rows[held_out], rows[train])
     leaked_classes = set(leaked.tolist())
-    near = [
+    near_duplicates = [
         i for i in np.flatnonzero(similarity >= NEAR_DUPLICATE)
         if int(classes[held_out[i]]) not in leaked_classes
     ]  # fmt: skip
     yield _finding(
-        "near-duplicates across folds", "warning", near, len(held_out),
+        "near-duplicates across folds", "warning", near_duplicates, len(held_out),
         f"held-out molecules with a training molecule at Tanimoto ≥ {NEAR_DUPLICATE:g} (morgan2)",
         lambda i: f"{table.smiles[held_out[i]]} ({similarity[i]:.2f})",
     )  # fmt: skip
@@ -206,18 +206,18 @@ def _list_findings(
     resolved = resolve(lists, table)
     truth, member, target = resolved.truth, resolved.member, resolved.target
 
-    def of_lists(what: str, level: str, places: Any, meaning: str) -> Finding:
-        def show(place: int) -> str:
-            return smiles[int(keys[place])]
+    def of_lists(what: str, level: str, indices: Any, meaning: str) -> Finding:
+        def show(index: int) -> str:
+            return smiles[int(keys[index])]
 
-        return _finding(what, level, places, len(keys), meaning, show, name)
+        return _finding(what, level, indices, len(keys), meaning, show, name)
 
     def of_candidates(what: str, level: str, marked: Any, meaning: str) -> Finding:
-        def show(place: int) -> str:
-            return f"{table.smiles[member[place]]} for {table.smiles[target[place]]}"
+        def show(index: int) -> str:
+            return f"{table.smiles[member[index]]} for {table.smiles[target[index]]}"
 
-        places = np.flatnonzero(marked)
-        return _finding(what, level, places, len(member), meaning, show, name)
+        indices = np.flatnonzero(marked)
+        return _finding(what, level, indices, len(member), meaning, show, name)
 
     measured = np.unique(table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)])
     without = np.setdiff1d(measured[measured >= 0], truth)
@@ -238,9 +238,9 @@ def _list_findings(
     repeated = ~resolved.is_first(len(table))
     meaning = "a candidate stands in its list more than once"
     yield of_candidates("repeated candidates", "warning", repeated, meaning)
-    told = _told_by_form(resolved, table)
+    revealed = _revealed_by_form(resolved, table)
     meaning = "no other candidate has the truth's form (stereo, charges, isotopes, salt)"
-    yield of_lists("truths told by their form", "warning", told, meaning)
+    yield of_lists("truths told by their form", "warning", revealed, meaning)
     single = np.flatnonzero(counts == 1)
     level = "warning" if len(single) > _MANY * len(keys) else "note"
     yield of_lists("single-candidate lists", level, single, "hit rate 1 whatever the model")
@@ -259,16 +259,16 @@ def _list_findings(
         yield of_candidates("candidates of another mass", "warning", stray, meaning)
 
 
-def _told_by_form(resolved: ResolvedLists, table: MoleculeTable) -> npt.NDArray[np.int64]:
+def _revealed_by_form(resolved: ResolvedLists, table: MoleculeTable) -> npt.NDArray[np.int64]:
     """Lists of several candidates in which the truth is written like no other."""
-    owner, member, target = resolved.list_index, resolved.member, resolved.target
+    list_index, member, target = resolved.list_index, resolved.member, resolved.target
     codes: dict[tuple[bool, ...], int] = {}
     used = np.unique(np.concatenate([member, target]))
     form = np.zeros(len(table), dtype=np.int64)
     form[used] = [codes.setdefault(_form(table.smiles[i]), len(codes)) for i in used]
     other = member != target
-    alike = owner[other & (form[member] == form[target])]
-    return np.setdiff1d(owner[other], alike)
+    same_form = list_index[other & (form[member] == form[target])]
+    return np.setdiff1d(list_index[other], same_form)
 
 
 def _form(smiles: str) -> tuple[bool, ...]:

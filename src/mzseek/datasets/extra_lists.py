@@ -76,14 +76,14 @@ class ExtraMolecules:
 
     def numbers_of_rows(self, rows: Ints) -> npt.NDArray[np.int32]:
         """Numbers of molecules of the database; call it before any form is numbered."""
-        wanted, inverse = np.unique(rows, return_inverse=True)
-        numbers = np.empty(len(wanted), np.int32)
-        texts = self.database.rows(wanted, ["smiles"])["smiles"].to_pylist()
+        distinct, inverse = np.unique(rows, return_inverse=True)
+        numbers = np.empty(len(distinct), np.int32)
+        texts = self.database.rows(distinct, ["smiles"])["smiles"].to_pylist()
         for index, smiles in enumerate(texts):
             new = self.first_new + len(self.rows)
             numbers[index] = self.number_of.setdefault(smiles, new)
             if numbers[index] == new:
-                self.rows.append(int(wanted[index]))
+                self.rows.append(int(distinct[index]))
         return numbers[inverse]
 
     def number_of_form(self, form: FingerprintedMolecule) -> int:
@@ -177,7 +177,7 @@ def add_negatives(
     """Mine negatives for every measured molecule, and add the lists to the prepared folder.
 
     They lie in a segment of their own: what was there is not touched, so that runs made with it
-    stay valid, and whoever has the folder open goes on reading it.
+    stay valid, and processes that have the folder open go on reading it.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def add_negatives(
         progress("adding", 0)
         table = ExtraMolecules(prepared, database)
         others = table.numbers_of_rows(np.concatenate([negatives.rows for negatives in mined]))
-        own_rows = np.array([negatives.own for negatives in mined], np.int64)
+        own_rows = np.array([negatives.row for negatives in mined], np.int64)
         numbers = [negatives.number for negatives in mined]
         truths = table.numbers_of_truths(own_rows, [forms[number] for number in numbers])
         indptr = pointers([1 + len(negatives.rows) for negatives in mined])

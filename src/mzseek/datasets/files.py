@@ -106,10 +106,10 @@ def dataset_of(table: StrPath, folder: StrPath | None = None) -> DatasetFiles:
     lists = sorted(folder.rglob("*candidates*.json")) + sorted(folder.rglob("*candidates*.json.gz"))
     # Lists that carry the table's name are its own; a folder may hold others besides.
     name = table.name.removesuffix(".gz").removesuffix(".tsv")
-    own = [path for path in lists if path.name.startswith(f"{name}_candidates")]
-    own = own or [path for path in lists if path.name.startswith(f"{name}_")]
+    named = [path for path in lists if path.name.startswith(f"{name}_candidates")]
+    named = named or [path for path in lists if path.name.startswith(f"{name}_")]
     candidates: dict[str, Path] = {}
-    for path in own or lists:
+    for path in named or lists:
         setting = path.name.removesuffix(".gz").removesuffix(".json").rpartition("candidates")[2]
         setting = setting.strip("_-") or "all"
         if setting in candidates:
@@ -119,7 +119,7 @@ def dataset_of(table: StrPath, folder: StrPath | None = None) -> DatasetFiles:
 
 
 def read_table(path: StrPath, report: Report, intensity_floor: float = 0.0) -> Iterator[Spectrum]:
-    """Spectra with a molecule each; those without one are set aside.
+    """Spectra with a molecule each; those without one are skipped.
 
     ``smiles`` and, where the table has it, ``fold`` stand in each spectrum's metadata.
     """
@@ -161,11 +161,11 @@ def write_candidates(path: Path, lists: Iterable[tuple[str, Sequence[str]]]) -> 
         stream.write(b"}")
 
 
-def write_rejects(path: Path, rejects: Iterable[tuple[str, str]]) -> None:
-    """Write what was set aside: where it was, and why."""
+def write_rejects(path: Path, skipped: Iterable[tuple[str, str]]) -> None:
+    """Write skipped records: where each was, and why."""
     with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write(_REJECTS_HEADER)
-        stream.writelines(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in rejects)
+        stream.writelines(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in skipped)
 
 
 def read_rejects(path: Path) -> list[tuple[str, str]]:
@@ -184,14 +184,14 @@ def read_rejects(path: Path) -> list[tuple[str, str]]:
         raise DatasetError(f"{path}: is damaged (byte {error.start + 1} is no text)") from error
     if not text.startswith(_REJECTS_HEADER):
         raise DatasetError(f"{path}: is damaged (it does not begin with where, tab, reason)")
-    rejects = []
+    skipped = []
     for number, line in enumerate(text.split("\n")[1:], 2):
         where, tab, reason = line.partition("\t")
         if line and (not tab or "\t" in reason):
             raise DatasetError(f"{path}: line {number} is damaged (expected where, tab, reason)")
         if line:
-            rejects.append((cell_text(where), cell_text(reason)))
-    return rejects
+            skipped.append((cell_text(where), cell_text(reason)))
+    return skipped
 
 
 @contextlib.contextmanager
@@ -233,7 +233,7 @@ def read_candidates(path: StrPath, report: Report) -> Iterator[tuple[str, list[s
     path : path
         Plain or gzipped JSON, as MassSpecGym's.
     report : callable
-        Gets ``(where, reason)`` for each entry set aside; of several lists for one SMILES these are
+        Gets ``(where, reason)`` for each skipped entry; of several lists for one SMILES these are
         all but the first.
 
     Raises
@@ -278,7 +278,7 @@ def _parse(text: str | None) -> tuple[str, Any, str | None]:
 
 
 def _why_not(key: str, candidates: object, seen: dict[int, int]) -> str | None:
-    """Why an entry is set aside; of lists for one key the first stays."""
+    """Why an entry is skipped; of lists for one key the first stays."""
     if not isinstance(candidates, list) or not all(isinstance(c, str) for c in candidates):
         return "its candidates are not a list of SMILES"
     if not candidates:

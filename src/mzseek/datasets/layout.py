@@ -114,7 +114,7 @@ KIND = "prepared folder"
 FORMAT_VERSION, WITH_SEGMENTS = 1, 2
 AGAIN = "run `mzseek prepare` again"
 MANIFEST = Manifest(KIND, CacheError, AGAIN, FIELDS, versions=(FORMAT_VERSION, WITH_SEGMENTS))
-REJECTS = "rejects.tsv"
+SKIPPED_FILE = "rejects.tsv"
 
 # In what sense a candidate is the truth.
 SAME_FINGERPRINT = 1

@@ -195,7 +195,7 @@ class Collected:
     spectrum_smiles : int32
         Number of each spectrum's SMILES.
     stated_formulas, stated_masses, stated_inchikey14
-        What the table itself says of the molecule (empty or NaN where it says nothing).
+        Values of the table itself (empty or NaN where it has none).
     lists : dict of str to RawLists
         Candidate lists of each retrieval setting.
     skipped : list of (where, reason)

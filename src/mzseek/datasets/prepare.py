@@ -24,9 +24,9 @@ from mzseek.datasets.layout import (
     KIND,
     LIST_PARTS,
     MANIFEST,
-    REJECTS,
     SAME_FINGERPRINT,
     SAME_INCHIKEY,
+    SKIPPED_FILE,
     WITH_SEGMENTS,
     Array,
     TextColumn,
@@ -59,7 +59,7 @@ from mzseek.version import __version__
 def held_for_lists(prepared: Prepared, doing: str) -> Iterator[None]:
     """Hold a folder while lists are made for it, and make sure that it is as it was opened.
 
-    ``doing`` says what for, to whoever else would write it.
+    ``doing`` names the purpose in the error of another process that would write it.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def prepare(
                 name: _write_lists(folder, name, raw, table, collected)
                 for name, raw in collected.lists.items()
             }
-            write_rejects(folder / REJECTS, collected.skipped)
+            write_rejects(folder / SKIPPED_FILE, collected.skipped)
             counts["set_aside"] = len(collected.skipped)
             manifest = description | {
                 "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,
@@ -291,29 +291,29 @@ def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
         return [f"{out}: made anew, since it was damaged: {reason}"]
     lines = [f"{out}: made anew, since {'; '.join(_differences(manifest, description))}"]
     mined = manifest["candidates"].items()
-    if lost := [name for name, facts in mined if is_for_training(facts)]:
+    if lost := [name for name, entry in mined if is_for_training(entry)]:
         lines.append(f"{out}: its negatives are gone ({', '.join(lost)}); mine them again")
-    if lost := [name for name, facts in mined if "matched" in facts]:
+    if lost := [name for name, entry in mined if "matched" in entry]:
         lines.append(f"{out}: its matched lists are gone ({', '.join(lost)}); draw them again")
     return lines
 
 
-def _differences(manifest: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+def _differences(manifest: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """In what a folder's making differs from the one asked for."""
-    told = []
+    differences = []
     for part, what in (("sources", "source"), ("options", "option"), ("versions", "version of")):
         old = manifest.get(part)
-        old, new = old if isinstance(old, dict) else {}, wanted[part]
+        old, new = old if isinstance(old, dict) else {}, expected[part]
         for name in sorted({*old, *new}):
             if name not in new:
-                told.append(f"the {what} {name} is no longer named")
+                differences.append(f"the {what} {name} is no longer named")
             elif name not in old:
-                told.append(f"the {what} {name} is new")
+                differences.append(f"the {what} {name} is new")
             elif part == "sources" and old[name] != new[name]:
-                told.append(f"the {what} {name} ({new[name]['file']}) has changed")
+                differences.append(f"the {what} {name} ({new[name]['file']}) has changed")
             elif old[name] != new[name]:
-                told.append(f"the {what} {name} is {new[name]}, was {old[name]}")
-    return told or ["it says another key than it was made with"]
+                differences.append(f"the {what} {name} is {new[name]}, was {old[name]}")
+    return differences or ["it says another key than it was made with"]
 
 
 def _write_spectra(

@@ -266,22 +266,22 @@ class Prepared(Tabular):
 
     def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
         """0/1 rows of the molecules asked for, gathered from their tables."""
-        wanted = np.asarray(molecules)
+        selected = np.asarray(molecules)
         tables = self._in_tables(Array.FINGERPRINT_POINTERS)
         set_bits = self._in_tables(Array.FINGERPRINT_BITS)
         if len(tables) == 1:
-            indptr, entries = gather_indices(tables[0], wanted)
+            indptr, entries = gather_indices(tables[0], selected)
             bits = set_bits[0][entries].astype(np.int32)
         else:
-            indptr = pointers(self.fingerprint_sizes[wanted])
+            indptr = pointers(self.fingerprint_sizes[selected])
             bits = np.empty(int(indptr[-1]), np.int32)
-            table_of = np.searchsorted(self._first_molecule, wanted, side="right") - 1
+            table_of = np.searchsorted(self._first_molecule, selected, side="right") - 1
             for table in np.unique(table_of).tolist():
                 rows = np.flatnonzero(table_of == table)
-                local = wanted[rows] - self._first_molecule[table]
+                local = selected[rows] - self._first_molecule[table]
                 _, entries = gather_indices(tables[table], local)
                 bits[gather_indices(indptr, rows)[1]] = set_bits[table][entries]
-        shape = (len(wanted), int(self.manifest["fingerprint_bits"]))
+        shape = (len(selected), int(self.manifest["fingerprint_bits"]))
         return csr_array((np.ones(len(bits), np.int32), bits, indptr), shape=shape)
 
     @property
@@ -295,8 +295,8 @@ class Prepared(Tabular):
 
         Those that came with the data, and matched ones.
         """
-        facts = self.manifest["candidates"]
-        return [setting for setting in facts if not is_for_training(facts[setting])]
+        lists = self.manifest["candidates"]
+        return [setting for setting in lists if not is_for_training(lists[setting])]
 
     def measured_on(self, setting: str) -> str:
         """The lists that a model trained on these is measured on.
@@ -304,8 +304,8 @@ class Prepared(Tabular):
         Lists that came with the data and matched ones are measured on themselves, whatever their
         name; negatives on the lists of equal mass or formula, by which they were mined.
         """
-        facts = self.manifest["candidates"].get(setting, {})
-        return str(facts["negatives"]["by"]) if is_for_training(facts) else setting
+        lists = self.manifest["candidates"].get(setting, {})
+        return str(lists["negatives"]["by"]) if is_for_training(lists) else setting
 
     def drawn_by(self, setting: str) -> dict[str, Any]:
         """How lists were mined, or matched; empty for those that came with the data."""
@@ -340,7 +340,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{path}: counts.bins_shape is {str(counts['bins_shape'])[:40]}, expected "
             f"[{counts['spectra']}, bins]; {AGAIN}"
         )
-    used = [facts["segment"] for facts in manifest["candidates"].values() if "segment" in facts]
+    used = [entry["segment"] for entry in manifest["candidates"].values() if "segment" in entry]
     added = range(1, len(segments_of(manifest)) + 1)
     if not set(used) <= set(added) or len(set(used)) < len(used):
         raise CacheError(

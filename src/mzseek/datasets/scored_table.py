@@ -99,10 +99,14 @@ def read_scored_table(
         )
     if temperature is not None and not math.isfinite(temperature):
         raise InputError(path, f"temperature is {temperature:g}, expected above 0 and finite")
-    places, rows = _rows(path, table)
+    locations, rows = _rows(path, table)
     texts = [row[columns[structure]].strip() for row in rows]
-    numbers = _numbers(places, weight, [row[columns[weight]].strip() for row in rows])
-    bits = _bits(places, texts) if structure == "fingerprint" else _of_smiles(places, texts, kind)
+    numbers = _numbers(locations, weight, [row[columns[weight]].strip() for row in rows])
+    bits = (
+        _bits(locations, texts)
+        if structure == "fingerprint"
+        else _of_smiles(locations, texts, kind)
+    )
     if weight == "score":
         with np.errstate(over="ignore"):  # the difference of two scores may be without bound
             numbers = posterior(
@@ -151,49 +155,49 @@ def _rows(path: Path, table: TextTable) -> tuple[list[str], list[list[str]]]:
         raise InputError(f"{path}, line {number}", reason)
 
     width = len(table.names)
-    places, rows = [], []
+    locations, rows = [], []
     for number, cells in table.rows(refuse):
         if any(cells[width:]):
             refuse(number, f"has {len(cells)} columns, expected {width}")
-        places.append(f"{path}, line {number}")
+        locations.append(f"{path}, line {number}")
         rows.append(cells + [""] * (width - len(cells)))
     if not rows:
         raise InputError(path, "has no candidates below its header")
-    return places, rows
+    return locations, rows
 
 
-def _numbers(places: list[str], column: str, texts: list[str]) -> npt.NDArray[np.float64]:
+def _numbers(locations: list[str], column: str, texts: list[str]) -> npt.NDArray[np.float64]:
     least = 0.0 if column == "probability" else -math.inf
     values = []
-    for place, text in zip(places, texts, strict=True):
+    for location, text in zip(locations, texts, strict=True):
         shown = repr(text if len(text) <= 40 else text[:39] + "…") if text else "missing"
         try:
             value = float(text) if "_" not in text else float("no")  # Python reads "1_0" as 10
         except ValueError:
-            raise InputError(place, f"{column} is {shown}, expected a number") from None
+            raise InputError(location, f"{column} is {shown}, expected a number") from None
         if not math.isfinite(value) or value < least:
             kind = "a finite number" + (" that is not negative" if least == 0 else "")
-            raise InputError(place, f"{column} is {shown}, expected {kind}")
+            raise InputError(location, f"{column} is {shown}, expected {kind}")
         values.append(value)
     return np.array(values)
 
 
-def _bits(places: list[str], texts: list[str]) -> npt.NDArray[np.uint8]:
+def _bits(locations: list[str], texts: list[str]) -> npt.NDArray[np.uint8]:
     width = len(texts[0])
-    for place, text in zip(places, texts, strict=True):
+    for location, text in zip(locations, texts, strict=True):
         if set(text) - {"0", "1"} or len(text) != width or not text:
             raise InputError(
-                place, f"fingerprint is {text[:20]!r}, expected {width} characters, each 0 or 1"
+                location, f"fingerprint is {text[:20]!r}, expected {width} characters, each 0 or 1"
             )
     return np.array([[int(bit) for bit in text] for text in texts], np.uint8)
 
 
-def _of_smiles(places: list[str], texts: list[str], kind: str | None) -> csr_array:
-    rejects: list[tuple[str, str]] = []
-    rows = fingerprints(texts, kind or "morgan2", rejects=rejects)
-    if rejects:
-        where, reason = rejects[0]
-        place = places[int(where.rpartition(" ")[2])]
+def _of_smiles(locations: list[str], texts: list[str], kind: str | None) -> csr_array:
+    skipped: list[tuple[str, str]] = []
+    rows = fingerprints(texts, kind or "morgan2", rejects=skipped)
+    if skipped:
+        where, reason = skipped[0]
+        location = locations[int(where.rpartition(" ")[2])]
         why = "left out, it would change the probabilities of the others"
-        raise MoleculeError(f"{place}: {reason}; {why}")
+        raise MoleculeError(f"{location}: {reason}; {why}")
     return rows

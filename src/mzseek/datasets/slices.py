@@ -39,7 +39,7 @@ class LoadedLists:
         numbers = np.asarray(lists.list_of)[molecules]
         numbers = numbers[numbers >= 0]
         counts = lists.sizes[numbers]
-        # Where a measured molecule's list begins, counted in candidates; -1 where it has none.
+        # Where a measured molecule's list begins, as a number of candidates; -1 where it has none.
         self._list_row = np.full(len(lists.list_of), -1, np.int64)
         self._list_row[molecules[lists.list_of[molecules] >= 0]] = np.arange(len(numbers))
         self._indptr = pointers(counts)
@@ -84,13 +84,13 @@ class LoadedLists:
         """Lists of the molecules asked for: counts, bits a candidate, the bits, identities."""
         row = self._rows_of(molecules)
         starts, ends = self._indptr[row], self._indptr[row + 1]
-        spans = [slice(s, e) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
+        ranges = [slice(s, e) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
         first, last = self._bit_indptr[starts].tolist(), self._bit_indptr[ends].tolist()
         return (
             ends - starts,
-            np.concatenate([self._sizes[span] for span in spans]),
+            np.concatenate([self._sizes[span] for span in ranges]),
             np.concatenate([self._bits[s:e] for s, e in zip(first, last, strict=True)]),
-            np.concatenate([self.identity[span] for span in spans]),
+            np.concatenate([self.identity[span] for span in ranges]),
         )
 
     def counts(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:

@@ -18,7 +18,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class BandRow:
-    """What the band of one fingerprint says.
+    """Similarity band of one fingerprint kind, and what can be lost with it.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def advise(
     goal: str,
     medians: dict[str, dict[str, float]],
     p_star: float,
-    own: str,
+    data_kind: str,
     similarity: str = "tanimoto",
 ) -> Advice:
     """Advice from the similarity bands of several fingerprints.
@@ -95,11 +95,11 @@ def advise(
         "hit", "tanimoto", "cosine" or "bits".
     medians : dict of str to dict
         ``low`` and ``high`` by fingerprint, as `mzseek.decision.Bands.medians` gives them. For
-        bits, that of ``own`` must be among them.
+        bits, that of ``data_kind`` must be among them.
     p_star : float
         How probable the best candidate usually is: the less, the more similarity ranking can lose;
         of HR@1, no more than this can be lost.
-    own : str
+    data_kind : str
         Fingerprint that the data have: kept where no other is better.
     similarity : str
         What the bands are of. A goal that is a similarity needs bands of that one.
@@ -110,12 +110,12 @@ def advise(
     if goal in BAND_SIMILARITIES and goal != similarity:
         raise DecisionError(f"bands are of {similarity}, expected those of {goal}, the goal")
     rows = [band_row(kind, band["low"], band["high"], p_star) for kind, band in medians.items()]
-    if not compares(goal) and own not in medians:
-        raise DecisionError(f"no band of {own}, the fingerprint that the data have")
-    rows.sort(key=lambda row: (*_to_lose(goal, row), row.fingerprint != own))
+    if not compares(goal) and data_kind not in medians:
+        raise DecisionError(f"no band of {data_kind}, the fingerprint that the data have")
+    rows.sort(key=lambda row: (*_to_lose(goal, row), row.fingerprint != data_kind))
     if not compares(goal):
-        rows.sort(key=lambda row: row.fingerprint != own)  # the others stay in their order
-    reasons = _reasons(goal, rows, p_star, UTILITIES[similarity].label, own)
+        rows.sort(key=lambda row: row.fingerprint != data_kind)  # the others stay in their order
+    reasons = _reasons(goal, rows, p_star, UTILITIES[similarity].label, data_kind)
     compared = goal if compares(goal) else None
     return Advice(goal, GOALS[goal], rows[0].fingerprint, compared, rows, reasons)
 
@@ -135,7 +135,9 @@ def _to_lose(goal: str, row: BandRow) -> tuple[float, float, float]:
     return (*(both if goal == "hit" else both[::-1]), row.high - row.low)
 
 
-def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str, own: str) -> list[str]:
+def _reasons(
+    goal: str, rows: list[BandRow], p_star: float, similarity: str, data_kind: str
+) -> list[str]:
     """Say why this loss and this fingerprint, in the points that the goal is measured in."""
     loss, best, worst = GOALS[goal], rows[0], rows[-1]
     other, metric = ("HR@1", similarity) if goal != "hit" else (similarity, "HR@1")
@@ -155,28 +157,28 @@ def _reasons(goal: str, rows: list[BandRow], p_star: float, similarity: str, own
         )
     if not compares(goal):
         reasons.append(
-            f"Fingerprint {own}, which the data have: bit accuracies of two fingerprints cannot be "
-            "compared, since most bits are 0 whatever is decided."
+            f"Fingerprint {data_kind}, which the data have: bit accuracies of two fingerprints "
+            "cannot be compared, since most bits are 0 whatever is decided."
         )
     if not compares(goal) or len(rows) == 1:
         return reasons
-    least, most = (f"{100 * _to_lose(goal, row)[0]:.1f}" for row in (best, worst))
+    smallest, largest = (f"{100 * _to_lose(goal, row)[0]:.1f}" for row in (best, worst))
     band = (
         f"Fingerprint {best.fingerprint}: its candidates' {similarity} lies between "
         f"{best.low:.2f} and {best.high:.2f} in the median list"
     )
-    if least == most:
+    if smallest == largest:
         band += (
-            f". All {len(rows)} can lose as much, {least} points of {metric}; it has the least to "
-            f"lose of {other}."
+            f". All {len(rows)} can lose as much, {smallest} points of {metric}; it has the least "
+            f"to lose of {other}."
         )
     else:
         band += (
-            f", the least to lose of {len(rows)}: {least} points of {metric}; with "
-            f"{worst.fingerprint} ({worst.low:.2f} to {worst.high:.2f}) it would be {most}."
+            f", the least to lose of {len(rows)}: {smallest} points of {metric}; with "
+            f"{worst.fingerprint} ({worst.low:.2f} to {worst.high:.2f}) it would be {largest}."
         )
     reasons.append(band)
-    if goal != "hit" and best.fingerprint != own:
+    if goal != "hit" and best.fingerprint != data_kind:
         reasons.append(
             f"The {similarity} of another fingerprint is another number: compare models on one."
         )

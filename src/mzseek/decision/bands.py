@@ -155,14 +155,14 @@ def bands_of_lists(
     low, high = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
     of = UTILITIES[similarity].of
     flags = np.zeros(width, np.float64)
-    for place, (start, end) in enumerate(pairwise(bounds)):
+    for index, (start, end) in enumerate(pairwise(bounds)):
         members = np.asarray(candidates[start:end], np.int64)
         if references is None:
             if len(members) > 1:
                 band = similarity_band(fingerprints[members], similarity)
-                low[place], high[place] = band.low, band.high
+                low[index], high[index] = band.low, band.high
             continue
-        reference = int(references[place])
+        reference = int(references[index])
         members = members[members != reference]
         if not len(members):
             continue
@@ -174,7 +174,7 @@ def bands_of_lists(
         common = np.bincount(list_of, weights=flags[indices[take]], minlength=len(members))
         values = of(common, float(len(mine)), sizes.astype(np.float64), width)
         flags[mine] = 0
-        low[place], high[place] = values.min(), values.max()
+        low[index], high[index] = values.min(), values.max()
     return Bands(low, high)
 
 
@@ -188,10 +188,12 @@ def _check_places(candidates: Ints, counts: Ints, references: Ints | None, rows:
             f"references have shape {np.shape(references)}, expected {np.shape(counts)}"
         )
     for name, rows_of in (("candidate", candidates), ("reference", references)):
-        found = np.asarray(rows_of if rows_of is not None else [], np.int64)
-        wrong = (found < 0) | (found >= rows)
+        selected = np.asarray(rows_of if rows_of is not None else [], np.int64)
+        wrong = (selected < 0) | (selected >= rows)
         if wrong.any():
-            raise DecisionError(f"{name} is {found[wrong][0]}, expected a row from 0 to {rows - 1}")
+            raise DecisionError(
+                f"{name} is {selected[wrong][0]}, expected a row from 0 to {rows - 1}"
+            )
 
 
 def check_similarity(similarity: str) -> None:

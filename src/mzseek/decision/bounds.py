@@ -43,8 +43,8 @@ def bound_hit_under_similarity(
         raise DecisionError(
             f"p_similarity {p_similarity:g} is above p_star {p_star:g}, which is the largest"
         )
-    spread = (high - low) * (1 - p_star - p_similarity)
-    return max(0.0, spread - (1 - high) * (p_star - p_similarity))
+    width = (high - low) * (1 - p_star - p_similarity)
+    return max(0.0, width - (1 - high) * (p_star - p_similarity))
 
 
 def bound_similarity_under_hit(low: float, high: float, p_star: float) -> float:
@@ -219,23 +219,23 @@ class WorstCase:
 
 def _against_bits(m: int, epsilon: float) -> _Family:
     """One bit, its complement, and the neighbours of that: every bit is set in just under half."""
-    one = np.zeros(m, np.uint8)
-    one[0] = 1
-    complement = 1 - one
+    unit = np.zeros(m, np.uint8)
+    unit[0] = 1
+    complement = 1 - unit
     neighbours = np.repeat(complement[None], m - 1, axis=0)
     neighbours[np.arange(m - 1), np.arange(1, m)] = 0
     p = [0.5 - epsilon, 0.5 - (2 * m - 3) * epsilon, *[2 * epsilon] * (m - 1)]
-    return np.vstack([one, complement, neighbours]), np.array(p)
+    return np.vstack([unit, complement, neighbours]), np.array(p)
 
 
 def _against_hit(m: int, epsilon: float) -> _Family:
     """The zero vector is the mode by a little; all else is full, or full but for one bit."""
-    full = np.ones(m, np.uint8)
-    almost = np.repeat(full[None], m, axis=0)
+    ones = np.ones(m, np.uint8)
+    almost = np.repeat(ones[None], m, axis=0)
     np.fill_diagonal(almost, 0)
     alpha = 1 / (m + 2) - epsilon
     p = [1 / (m + 2) + (m + 1) * epsilon, *[alpha] * (m + 1)]
-    return np.vstack([0 * full, full, almost]), np.array(p)
+    return np.vstack([0 * ones, ones, almost]), np.array(p)
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ def list_weights(groups: Any, count: int) -> Floats:
     """A weight a list: its group's one, shared among the group's lists; summing to the groups."""
     if groups is None:
         return np.ones(count)
-    place, sizes = grouped(groups, count)
-    return 1 / sizes[place].astype(np.float64)
+    group_of, sizes = grouped(groups, count)
+    return 1 / sizes[group_of].astype(np.float64)
 
 
 def grouped(groups: Any, count: int) -> tuple[Ints, Ints]:
@@ -44,14 +44,14 @@ def grouped(groups: Any, count: int) -> tuple[Ints, Ints]:
     if members.shape != (count,):
         raise DecisionError(f"groups have shape {members.shape}, expected ({count},)")
     try:
-        _, place, sizes = np.unique(members, return_inverse=True, return_counts=True)
+        _, group_of, sizes = np.unique(members, return_inverse=True, return_counts=True)
     except TypeError:
         raise DecisionError("groups hold values of several types, expected one") from None
-    return place, sizes
+    return group_of, sizes
 
 
-def merge_answers(
-    probabilities: Floats, counts: Ints, answers: npt.NDArray[Any], labels: npt.NDArray[np.bool_]
+def merge_equal(
+    probabilities: Floats, counts: Ints, identities: npt.NDArray[Any], labels: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Ints, npt.NDArray[np.bool_]]:
     """Lists in which candidates that count as the same answer are one, probabilities summed.
 
@@ -60,7 +60,7 @@ def merge_answers(
     probabilities, labels : arrays
         Over all candidates of all lists, concatenated.
     counts : int array, shape (lists,)
-    answers : array
+    identities : array
         Equal for candidates that are the same answer, such as a number of their fingerprint.
 
     Returns
@@ -70,24 +70,26 @@ def merge_answers(
 
     Examples
     --------
-    >>> p, counts, labels = merge_answers(
+    >>> p, counts, labels = merge_equal(
     ...     np.array([0.2, 0.5, 0.3, 1.0]), np.array([3, 1]), np.array([7, 8, 7, 7]),
     ...     np.array([True, False, True, True]))
     >>> p.tolist(), counts.tolist(), labels.tolist()
     ([0.5, 0.5, 1.0], [2, 1], [True, False, True])
     """
     of_list = Ragged(counts).list_index
-    order = np.lexsort((answers, of_list))
-    changed = np.diff(of_list[order]).astype(bool) | (answers[order][1:] != answers[order][:-1])
+    order = np.lexsort((identities, of_list))
+    changed = np.diff(of_list[order]).astype(bool) | (
+        identities[order][1:] != identities[order][:-1]
+    )
     group_of_sorted = np.cumsum(np.concatenate([[False], changed]))
     group = np.empty(len(order), np.int64)
     group[order] = group_of_sorted
     first = np.full(int(group_of_sorted[-1]) + 1, len(order))
     np.minimum.at(first, group, np.arange(len(order)))
-    kept = np.sort(first)
-    place = np.searchsorted(kept, first)[group]
-    summed = np.bincount(place, weights=probabilities).astype(np.float64)
-    return summed, np.bincount(of_list[kept], minlength=len(counts)), labels[kept]
+    first_rows = np.sort(first)
+    index = np.searchsorted(first_rows, first)[group]
+    summed = np.bincount(index, weights=probabilities).astype(np.float64)
+    return summed, np.bincount(of_list[first_rows], minlength=len(counts)), labels[first_rows]
 
 
 # Temperatures are looked for between these multiples of how far scores are below the best: of a
@@ -173,8 +175,8 @@ def fit_temperature(
     edges = np.log(np.quantile(below, 0.1) * _COLDEST), np.log(below.max() * _HOTTEST)
     grid = np.linspace(*edges, int(2 * (edges[1] - edges[0])) + 2)
     best = int(np.argmin([loss(at) for at in grid]))
-    near = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    minimum = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-7})
+    bracket = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    minimum = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 1e-7})
     return float(np.exp(minimum.x))
 
 
@@ -231,11 +233,11 @@ def fit_calibration(
     if not centred.any():
         return Calibration(start)
 
-    def made(at: Floats) -> Calibration:
+    def from_vector(at: Floats) -> Calibration:
         return Calibration(float(start * np.exp(at[0])), float(at[1]), float(at[2]))
 
     def loss(at: Floats) -> float:
-        p = _probabilities(centred, lists, made(at))
+        p = _probabilities(centred, lists, from_vector(at))
         of_truth = lists.sum(np.where(truth, p, 0))
         return float(weights @ -np.log(np.maximum(of_truth, 1e-300)) / weights.sum())
 
@@ -244,7 +246,7 @@ def fit_calibration(
         loss, [0.0, 0.0, 0.05], method="L-BFGS-B",
         bounds=[(-3, 3), (-1, 1), (0, 0.95)], options={"ftol": 1e-10, "eps": 1e-5},
     )  # fmt: skip
-    return made(minimum.x) if minimum.fun < loss(plain) else Calibration(start)
+    return from_vector(minimum.x) if minimum.fun < loss(plain) else Calibration(start)
 
 
 def _probabilities(centred: Floats, lists: Ragged, calibration: Calibration) -> Floats:
@@ -253,9 +255,10 @@ def _probabilities(centred: Floats, lists: Ragged, calibration: Calibration) -> 
     inverse = (n / _USUAL_LENGTH) ** calibration.power / calibration.temperature
     scaled = np.exp(centred * lists.repeat_per_list(inverse))
     sums = lists.sum(scaled)
-    kept = 1 - calibration.floor
+    remaining = 1 - calibration.floor
     return np.asarray(
-        scaled * lists.repeat_per_list(kept / sums) + lists.repeat_per_list(calibration.floor / n)
+        scaled * lists.repeat_per_list(remaining / sums)
+        + lists.repeat_per_list(calibration.floor / n)
     )
 
 
@@ -289,10 +292,10 @@ class Reliability:
 
     def worst(self, at_least: int = FULL_BIN) -> int | None:
         """The bin that is furthest off, of those with so many lists; None where there is none."""
-        full = np.flatnonzero((self.lists >= at_least) & (self.lists > 0))
-        if not len(full):
+        filled = np.flatnonzero((self.lists >= at_least) & (self.lists > 0))
+        if not len(filled):
             return None
-        return int(full[np.argmax(np.abs(self.accuracy[full] - self.confidence[full]))])
+        return int(filled[np.argmax(np.abs(self.accuracy[filled] - self.confidence[filled]))])
 
     def to_list(self) -> list[dict[str, float]]:
         """Plain data, one entry for each bin that is not empty."""
@@ -332,12 +335,12 @@ def reliability(
     confidence, right = first_places(probabilities, counts, labels)
     weights = list_weights(groups, len(confidence))
     weights = weights / weights.sum()
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    share = np.bincount(place, weights=weights, minlength=bins).astype(np.float64)
+    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    share = np.bincount(bin_of, weights=weights, minlength=bins).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        mean_confidence = np.bincount(place, weights=weights * confidence, minlength=bins) / share
-        accuracy = np.bincount(place, weights=weights * right, minlength=bins) / share
-    lists = np.bincount(place, minlength=bins)
+        mean_confidence = np.bincount(bin_of, weights=weights * confidence, minlength=bins) / share
+        accuracy = np.bincount(bin_of, weights=weights * right, minlength=bins) / share
+    lists = np.bincount(bin_of, minlength=bins)
     return Reliability(np.linspace(0, 1, bins + 1), mean_confidence, accuracy, share, lists)
 
 

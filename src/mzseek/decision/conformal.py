@@ -192,8 +192,8 @@ class RiskCoverage:
 
     def at(self, coverage: float) -> float:
         """Risk when at least this share is answered."""
-        place = int(np.searchsorted(self.coverage, coverage - 1e-12))
-        return float(self.risk[min(place, len(self.risk) - 1)])
+        index = int(np.searchsorted(self.coverage, coverage - 1e-12))
+        return float(self.risk[min(index, len(self.risk) - 1)])
 
 
 def risk_coverage(
@@ -224,9 +224,9 @@ def risk_coverage(
     order = np.argsort(-sure, kind="stable")
     sure, right, weights = sure[order], right[order], weights[order]
     last = np.r_[np.diff(sure) != 0, True]
-    answered = np.cumsum(weights)[last]
+    covered = np.cumsum(weights)[last]
     wrong = np.cumsum(weights * (1 - right))[last]
-    return RiskCoverage(sure[last], answered / weights.sum(), wrong / answered)
+    return RiskCoverage(sure[last], covered / weights.sum(), wrong / covered)
 
 
 def abstention_threshold(
@@ -257,8 +257,8 @@ def abstention_threshold(
         raise DecisionError(f"error_rate is {error_rate:g}, expected 0 to 1")
     curve = risk_coverage(confidence, correct, groups)
     total = _checked(confidence, correct, groups)[2].sum()
-    answered = curve.coverage * total
-    careful = (curve.risk * answered + 1) / (answered + 1)
+    accepted = curve.coverage * total
+    careful = (curve.risk * accepted + 1) / (accepted + 1)
     fine = np.flatnonzero(careful <= error_rate)
     return float(curve.threshold[fine[-1]]) if len(fine) else float("inf")
 

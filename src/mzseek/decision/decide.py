@@ -116,8 +116,8 @@ def decide(utility: str, candidates: Distribution, within: Within = "candidates"
         value = float(values[best])
         return Decision(candidates.bits_of(best), int(candidates.rows[best]), value, value)
     bits, value, ceiling = rules.decode(candidates)
-    place = candidates.place_of(bits)
-    return Decision(bits, None if place is None else int(candidates.rows[place]), value, ceiling)
+    index = candidates.place_of(bits)
+    return Decision(bits, None if index is None else int(candidates.rows[index]), value, ceiling)
 
 
 def top_k(fingerprints: Any, probabilities: npt.ArrayLike, k: int) -> npt.NDArray[np.int64]:

@@ -160,10 +160,10 @@ def _can_be_chosen(marginals: Floats, k: Floats, sizes: Floats) -> Ints:
 
 def size_marginals(candidates: Distribution, used: Ints, sizes: Floats) -> Floats:
     """``P(y_i = 1, |y| = s)`` for the used bits and the sizes there are."""
-    place = np.full(candidates.width, -1)
-    place[used] = np.arange(len(used))
+    column_of = np.full(candidates.width, -1)
+    column_of[used] = np.arange(len(used))
     column = np.searchsorted(sizes, candidates.sizes)[candidates.row_of_entry]
-    row = place[candidates.indices]
+    row = column_of[candidates.indices]
     inside = row >= 0
     flat = np.bincount(
         row[inside] * len(sizes) + column[inside],
@@ -224,10 +224,12 @@ def enumerate_tanimoto(candidates: Distribution) -> Decoded:
     A bit that no candidate has can only make a union larger.
     """
     used = np.flatnonzero(candidates.used)
-    place = np.zeros(candidates.width, np.int64)
-    place[used] = np.arange(len(used))
+    column_of = np.zeros(candidates.width, np.int64)
+    column_of[used] = np.arange(len(used))
     codes = np.bincount(
-        candidates.row_of_entry, weights=2.0 ** place[candidates.indices], minlength=len(candidates)
+        candidates.row_of_entry,
+        weights=2.0 ** column_of[candidates.indices],
+        minlength=len(candidates),
     ).astype(np.uint32)
     decisions = np.arange(1 << len(used), dtype=np.uint32)
     decided = np.bitwise_count(decisions).astype(np.float64)

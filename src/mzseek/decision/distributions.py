@@ -73,9 +73,9 @@ class Distribution:
         rows_with = np.bincount(self.indices, minlength=self.width)
         dense = self.dense_bits(np.flatnonzero(rows_with > _FEW_ROWS))
         common = (dense @ dense.T).astype(np.float64)  # counts are exact in float32
-        few = rows_with[self.indices] <= _FEW_ROWS
-        indptr = pointers(few)[self.indptr]
-        indices = self.indices[few]
+        is_rare = rows_with[self.indices] <= _FEW_ROWS
+        indptr = pointers(is_rare)[self.indptr]
+        indices = self.indices[is_rare]
         ones = np.ones(len(indices), np.float32)
         rare = csr_array((ones, indices, indptr), shape=(len(self), self.width))
         return np.asarray(common + (rare @ rare.T).toarray())
@@ -89,8 +89,8 @@ class Distribution:
     @cached_property
     def by_size(self) -> tuple[Floats, Floats]:
         """The sizes there are, rising, and the probability of each."""
-        sizes, place = np.unique(self.sizes, return_inverse=True)
-        return sizes, np.bincount(place, weights=self.probabilities).astype(np.float64)
+        sizes, size_index = np.unique(self.sizes, return_inverse=True)
+        return sizes, np.bincount(size_index, weights=self.probabilities).astype(np.float64)
 
     def weighted_bits(self, weights: Floats) -> Floats:
         """Sum over the rows that have a bit of a weight of each row, shape (width,)."""
@@ -106,10 +106,10 @@ class Distribution:
 
     def dense_bits(self, columns: Ints) -> npt.NDArray[np.float32]:
         """Return the rows with these bits alone, shape (rows, columns)."""
-        place = np.full(self.width, -1)
-        place[columns] = np.arange(len(columns))
+        column_of = np.full(self.width, -1)
+        column_of[columns] = np.arange(len(columns))
         dense = np.zeros((len(self), len(columns)), np.float32)
-        at = place[self.indices]
+        at = column_of[self.indices]
         dense[self.row_of_entry[at >= 0], at[at >= 0]] = 1
         return dense
 
@@ -122,11 +122,11 @@ class Distribution:
     def place_of(self, bits: npt.NDArray[np.uint8]) -> int | None:
         """Return which distinct row has just these bits."""
         size = int(bits.sum())
-        alike = np.flatnonzero(self.sizes == size)
-        if not len(alike):
+        same_size = np.flatnonzero(self.sizes == size)
+        if not len(same_size):
             return None
-        common = self.sums_over_bits(bits.astype(np.float64))[alike]
-        equal = alike[common == size]
+        common = self.sums_over_bits(bits.astype(np.float64))[same_size]
+        equal = same_size[common == size]
         return int(equal[0]) if len(equal) else None
 
 

@@ -23,7 +23,7 @@ from mzseek.decision.calibration import (
 # What a probability is at least: the logarithm of nothing would outweigh everything.
 _LEAST = 1e-12
 # Holds weights where data say nothing (equal posteriors, or lists of one), and is too small to be
-# seen where they do: in nats, for a weight that is off one by one.
+# seen where they do: log-likelihood lost for a weight that is off one by one.
 _PULL = 1e-6
 
 
@@ -107,9 +107,9 @@ def fit_combination(
             lists.repeat_per_list(share) * (p - given_truth)
         ) + 2 * _PULL * off
 
-    found = minimize(loss, np.ones(len(logs)), jac=True, method="L-BFGS-B",
+    minimum = minimize(loss, np.ones(len(logs)), jac=True, method="L-BFGS-B",
                      options={"ftol": 1e-12, "gtol": 1e-8})  # fmt: skip
-    return Combination(tuple(float(weight) for weight in found.x))
+    return Combination(tuple(float(weight) for weight in minimum.x))
 
 
 def _logarithms(
@@ -118,7 +118,7 @@ def _logarithms(
     """Logarithms of the posteriors, shape (posteriors, candidates), and the lists."""
     if not len(posteriors):
         raise DecisionError("no posteriors, expected at least one")
-    read = [checked_lists(each, counts, "probabilities") for each in posteriors]
+    read = [checked_lists(posterior, counts, "probabilities") for posterior in posteriors]
     if any((p < 0).any() for p, _ in read):
         raise DecisionError("probabilities hold a negative value")
     return np.stack([np.log(np.maximum(p, _LEAST)) for p, _ in read]), read[0][1]
@@ -134,7 +134,7 @@ _GRID = 21
 
 @dataclass(frozen=True)
 class Pooling:
-    """How much n spectra say together: ``n^(1 − dependence)`` times what one says on average.
+    """Weight of n pooled spectra: ``n^(1 − dependence)`` times their mean score.
 
     Attributes
     ----------
@@ -211,26 +211,26 @@ def pool_scores(
     ([2.828, 1.414, 5.0], [2, 1], [2, 1])
     """
     flat, lists = checked_lists(scores, counts, "scores")
-    place, spectra = grouped(groups, len(lists))
-    order = np.argsort(place, kind="stable")
+    group_of, spectra = grouped(groups, len(lists))
+    order = np.argsort(group_of, kind="stable")
     first = order[np.cumsum(spectra) - spectra]
-    uneven = lists.counts != lists.counts[first][place]
+    uneven = lists.counts != lists.counts[first][group_of]
     if uneven.any():
         at = int(np.argmax(uneven))
         raise DecisionError(
             f"list {at} has {lists.counts[at]:,} candidates and another of its group "
-            f"{lists.counts[first][place][at]:,}, expected the same candidates"
+            f"{lists.counts[first][group_of][at]:,}, expected the same candidates"
         )
     factors = (pooling or Pooling(0.0)).factor(spectra)
-    found, start = [], 0
+    sums, start = [], 0
     for factor, number in zip(factors, spectra, strict=True):
         members = order[start : start + number]
         length = int(lists.counts[members[0]])
         inside = lists.starts[members][:, None] + np.arange(length)
         # Sorted, so that sums are the same to the last bit in any order of spectra.
-        found.append(np.sort(flat[inside], axis=0).sum(axis=0) * factor)
+        sums.append(np.sort(flat[inside], axis=0).sum(axis=0) * factor)
         start += int(number)
-    return Pooled(np.concatenate(found), lists.counts[first], first, spectra)
+    return Pooled(np.concatenate(sums), lists.counts[first], first, spectra)
 
 
 def fit_pooling(
@@ -278,18 +278,18 @@ def fit_pooling(
     starts = lists.starts[sums.first]
     labelled = truth[np.repeat(starts - whole.starts, sums.counts) + np.arange(whole.total)][inside]
     pooled, spectra = sums.scores[inside], sums.spectra[several]
-    kept = Ragged(sums.counts[several])
+    several_lists = Ragged(sums.counts[several])
 
     def loss(dependence: float) -> float:
-        factor = kept.repeat_per_list(Pooling(dependence).factor(spectra))
-        p = calibration.posterior(pooled * factor, kept.counts)
-        of_truth = kept.sum(np.where(labelled, p, 0))
+        factor = several_lists.repeat_per_list(Pooling(dependence).factor(spectra))
+        p = calibration.posterior(pooled * factor, several_lists.counts)
+        of_truth = several_lists.sum(np.where(labelled, p, 0))
         return float(-np.log(np.maximum(of_truth, 1e-300)).mean())
 
     grid = np.linspace(0, 1, _GRID)
     losses = [loss(at) for at in grid]
     best = int(np.argmin(losses))
-    near = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    minimum = minimize_scalar(loss, bounds=near, method="bounded", options={"xatol": 1e-6})
+    bracket = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    minimum = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 1e-6})
     # The search never tries the ends, where the best may be.
     return Pooling(float(minimum.x if minimum.fun < losses[best] else grid[best]))

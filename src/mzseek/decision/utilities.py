@@ -63,7 +63,7 @@ UTILITIES: dict[str, Utility] = {
         Utility("f1", "F1", "mzseek.decision.decoders:F1_RULES", vectorwise=True),
     )
 }
-BAND_SIMILARITIES = tuple(name for name, each in UTILITIES.items() if each.vectorwise)
+BAND_SIMILARITIES = tuple(name for name, utility in UTILITIES.items() if utility.vectorwise)
 
 
 def utility_named(name: str) -> Utility:

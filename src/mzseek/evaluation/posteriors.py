@@ -25,7 +25,7 @@ from mzseek.decision import (
     prediction_sets,
     risk_coverage,
 )
-from mzseek.decision.calibration import merge_answers
+from mzseek.decision.calibration import merge_equal
 from mzseek.decision.distributions import row_keys
 from mzseek.evaluation.scored import (
     Scoring,
@@ -85,7 +85,7 @@ class Posterior:
 
     def merged(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Probabilities, counts and labels of distinct molecules: twins are one."""
-        return merge_answers(self.probabilities, self.counts, self.identity, self.labels)
+        return merge_equal(self.probabilities, self.counts, self.identity, self.labels)
 
 
 @dataclass(frozen=True)

@@ -325,7 +325,7 @@ class Pool:
         Measured molecules, as indices in the prepared folder.
     forms : list of FingerprintedMolecule
         Their standard forms.
-    own : int64 array, shape (lists,)
+    database_rows : int64 array, shape (lists,)
         Their rows in the database, −1 where it lacks one.
     rows : int64 array
         Database rows of the first rows of ``lists``; the others are ``forms`` that the database
@@ -339,7 +339,7 @@ class Pool:
 
     molecules: Ints
     forms: list[FingerprintedMolecule]
-    own: Ints
+    database_rows: Ints
     rows: Ints
     structures: csr_array
     lists: DecoyLists
@@ -382,13 +382,13 @@ def pool_of(
         kind="random", ppm=ppm, seed=seed, engine=engine, progress=progress,
     )  # fmt: skip
     mined = sorted(mined_molecules, key=lambda molecule: molecule.number)
-    own = np.array([molecule.own for molecule in mined], np.int64)
+    database_rows = np.array([molecule.row for molecule in mined], np.int64)
     forms = [all_forms[molecule.number] for molecule in mined]
     decoys = [molecule.rows[molecule.similarities < 1] for molecule in mined]
-    rows = np.unique(np.concatenate([own[own >= 0], *decoys]))
-    added = [form for form, row in zip(forms, own.tolist(), strict=True) if row < 0]
-    truths = np.where(own >= 0, np.searchsorted(rows, own), 0)
-    truths[own < 0] = len(rows) + np.arange(len(added))
+    rows = np.unique(np.concatenate([database_rows[database_rows >= 0], *decoys]))
+    added = [form for form, row in zip(forms, database_rows.tolist(), strict=True) if row < 0]
+    truths = np.where(database_rows >= 0, np.searchsorted(rows, database_rows), 0)
+    truths[database_rows < 0] = len(rows) + np.arange(len(added))
     counts = np.array([1 + len(rows_of) for rows_of in decoys], np.int64)
     labels = np.zeros(int(counts.sum()), bool)
     labels[pointers(counts)[:-1]] = True
@@ -397,7 +397,7 @@ def pool_of(
     features = _features(database, rows, added, engine, progress)
     return Pool(
         molecules=np.array([molecule.number for molecule in mined], np.int64),
-        forms=forms, own=own, rows=rows,
+        forms=forms, database_rows=database_rows, rows=rows,
         structures=fingerprints([form.described.smiles for form in forms], "morgan2"),
         lists=DecoyLists(features, members, counts, labels),
     )  # fmt: skip
@@ -665,7 +665,9 @@ def add_matched(
             for fold in FOLDS
         }
         # The train fold, or all molecules where there is none.
-        training = folds["train"] if folds["train"].any() else np.ones(len(source.own), bool)
+        training = (
+            folds["train"] if folds["train"].any() else np.ones(len(source.database_rows), bool)
+        )
         groups = structure_groups(source.structures, training)
         roles = ListRoles.of(groups, training, folds["val"] & ~training)
         matched = matched_lists(
@@ -717,7 +719,7 @@ def _add(
     labels = pool.lists.labels[candidates]
     decoys = table.numbers_of_rows(pool.rows[pool.lists.members[candidates[~labels]]])
     forms = [pool.forms[number] for number in which.tolist()]
-    truths = table.numbers_of_truths(pool.own[which], forms).astype(np.int64)
+    truths = table.numbers_of_truths(pool.database_rows[which], forms).astype(np.int64)
     molecules = np.empty(len(candidates), np.int32)
     molecules[labels], molecules[~labels] = truths, decoys
     identity = np.where(labels, SAME_FINGERPRINT | SAME_INCHIKEY, 0).astype(np.uint8)

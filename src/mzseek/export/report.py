@@ -153,7 +153,7 @@ def _page(settings: Settings, counts: Counts, reasons: Mapping[str, int]) -> dic
 
 
 def run_facts(settings: Settings) -> dict[str, Any]:
-    """Return what the page says of the run: what was searched, options, versions, checksums."""
+    """Return metadata of the run for the page: what was searched, options, versions, checksums."""
     searched = settings.searched
     database, model = searched.get("database", {}), searched.get("model", {})
     molecules = database.get("molecules")

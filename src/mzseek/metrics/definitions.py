@@ -1,6 +1,6 @@
 """The metrics by name: label and direction of each.
 
-Whoever keeps a best checkpoint or sorts a table asks here, so that no direction is typed twice.
+Best checkpoints and sorted tables look up the direction here, so that none is typed twice.
 """
 
 from dataclasses import dataclass

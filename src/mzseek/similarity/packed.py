@@ -135,7 +135,7 @@ def tanimoto_blocks(
 
 Floats = npt.NDArray[np.float64]
 _DENSE = 8  # words of frequent bits
-_LANES = 8  # sums that are kept apart, for processors that add several numbers at once
+_LANES = 8  # separate partial sums, for processors that add several numbers at once
 
 
 class ReferenceSimilarity:

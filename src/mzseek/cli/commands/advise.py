@@ -59,8 +59,8 @@ def advise(
     check_name(GOALS, goal, "--goal", DecisionError)
     if p_star is not None and not 0 < p_star <= 1:
         raise DecisionError(f"--p-star is {p_star:g}, expected above 0 and at most 1")
-    asked = expanded(fingerprint or [])
-    for kind in asked:
+    requested = expanded(fingerprint or [])
+    for kind in requested:
         refuse_fingerprint(kind)
     from mzseek.datasets.bands import set_bands
     from mzseek.datasets.prepared import Prepared
@@ -74,9 +74,9 @@ def advise(
     elif p_star is None:
         p_star, source = _USUAL, "assumed"
     similarity = goal if goal in SIMILARITY_GOALS else SIMILARITY_GOALS[0]
-    own = str(prepared.manifest["options"]["fingerprint"])
+    data_kind = str(prepared.manifest["options"]["fingerprint"])
     # Where fingerprints are not compared, the data's own is kept, and its largest loss is reported.
-    kinds = (asked or PAPER_FINGERPRINTS) if compares(goal) else (own, *asked)
+    kinds = (requested or PAPER_FINGERPRINTS) if compares(goal) else (data_kind, *requested)
     fold = "val" if len(prepared.in_fold("val")) else None
     medians = {}
     with watched() as progress:
@@ -86,10 +86,10 @@ def advise(
                 max_lists=lists, jobs=jobs, progress=progress,
             )  # fmt: skip
             medians[kind] = bands.medians()
-    advice = ask(goal, medians, p_star, own, similarity)
+    advice = ask(goal, medians, p_star, data_kind, similarity)
     if as_json:
-        facts = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
-        print_json(facts | {"p_star": p_star, "p_star_is": source, "lists": lists})
+        record = vars(advice) | {"rows": [vars(row) for row in advice.rows]}
+        print_json(record | {"p_star": p_star, "p_star_is": source, "lists": lists})
         return
     say(f"[bold]Fingerprint {advice.fingerprint}, loss {advice.loss}[/bold]")
     for reason in advice.reasons:
@@ -132,16 +132,23 @@ def _show_commands(
         source = prepared.manifest["sources"]["spectra"]["file"]
         floor = options["intensity_floor"]
         others = ("--intensity-floor", floor) if floor else ()
-        made = data.with_name(f"{data.name}-{fingerprint}") if data.name else Path(fingerprint)
+        suggested = data.with_name(f"{data.name}-{fingerprint}") if data.name else Path(fingerprint)
         say(
             f"A fingerprint is chosen when data are prepared, here from DATASET, where "
             f"{plain(source)} is:"
         )
         say_next(
-            "mzseek", "prepare", "DATASET", "--fingerprint", fingerprint, *others, "--out", made
+            "mzseek",
+            "prepare",
+            "DATASET",
+            "--fingerprint",
+            fingerprint,
+            *others,
+            "--out",
+            suggested,
         )
         # Negatives are mined for one preparation; the lists of the data set come along.
-        data, candidates = made, prepared.measured_on(candidates)
+        data, candidates = suggested, prepared.measured_on(candidates)
     say_next(
         "mzseek", "train", data, "--loss", loss, "--candidates", candidates, "--out", f"runs/{loss}"
     )

@@ -91,15 +91,15 @@ def _show_candidates(annotation: "Annotation") -> None:
     table = new_table()
     for name in ("rank", "probability", "candidate", "formula", "ion", "explained", "set"):
         table.add_column(name, justify="right" if name in ("probability", "explained") else "left")
-    for rank, each in enumerate(annotation.candidates[:_CANDIDATES], 1):
+    for rank, candidate in enumerate(annotation.candidates[:_CANDIDATES], 1):
         table.add_row(
             str(rank),
-            f"{each.probability:.1%}",
-            plain(_named(each), _WIDE),
-            plain(each.formula),
-            plain(each.adduct),
-            f"{each.explained:.0%}",
-            "in" if each.in_set else "",
+            f"{candidate.probability:.1%}",
+            plain(_named(candidate), _WIDE),
+            plain(candidate.formula),
+            plain(candidate.adduct),
+            f"{candidate.explained:.0%}",
+            "in" if candidate.in_set else "",
         )
     show(table)
     left = annotation.scored - min(len(annotation.candidates), _CANDIDATES)
@@ -118,7 +118,7 @@ def _show_reasons(annotation: "Annotation") -> None:
         f"{kind} {annotation.nats(best, kind):+.1f}"
         for kind in dict.fromkeys(annotation.kinds.values())
     ]
-    say(f"Reasons, in nats against the average candidate: {', '.join(parts)}")
+    say(f"Reasons, as log-odds (nats) against the average candidate: {', '.join(parts)}")
     if best.analog is not None:
         say(f"Nearest analog: {plain(best.analog.record)} (spectral similarity "
             f"{best.analog.similarity:.2f}, Tanimoto {best.analog.likeness:.2f})")  # fmt: skip
@@ -206,8 +206,8 @@ def annotate(
     from mzseek.core.compiled import disable_compilation, has_compiled_cache
 
     files = SpectrumFiles(spectra)
-    few = options["database"] is None and _has_few(files)
-    if few and not has_compiled_cache():
+    is_small = options["database"] is None and _has_few(files)
+    if is_small and not has_compiled_cache():
         disable_compilation()
     from mzseek.export.output import is_folder
 
@@ -266,7 +266,7 @@ def tell(done: "FinishedRun") -> None:
     features = pluralize(counts["features"], "feature", "features")
     say(
         f"{pluralize(counts['records'], 'record', 'records')} = {counts['answered']:,} answered "
-        f"({features}) + {counts['set_aside']:,} set aside"
+        f"({features}) + {counts['set_aside']:,} skipped"
     )
     _tell_database(done.facts["database"])
     _tell_prior(done.facts["prior"])
@@ -279,16 +279,16 @@ def tell(done: "FinishedRun") -> None:
     say(f"[bold]Look at:[/bold] {plain(page)}")
 
 
-def _tell_database(facts: dict[str, Any]) -> None:
-    is_bundled = facts["kind"] == "bundled"
-    if is_bundled or facts["molecules"] < _SMALL:
-        own = "given"
+def _tell_database(metadata: dict[str, Any]) -> None:
+    is_bundled = metadata["kind"] == "bundled"
+    if is_bundled or metadata["molecules"] < _SMALL:
+        origin = "given"
         if is_bundled:
-            name = plain(Path(facts["path"]).name)
-            own = "that comes with mzseek" if facts["shipped"] else f"of the model {name}"
+            name = plain(Path(metadata["path"]).name)
+            origin = "that comes with mzseek" if metadata["shipped"] else f"of the model {name}"
         say(
-            f"Searched the small database {own} ({facts['molecules']:,} molecules): what is not in "
-            "it cannot be found."
+            f"Searched the small database {origin} ({metadata['molecules']:,} molecules): what is "
+            "not in it cannot be found."
         )
     if is_bundled:
         say("To search a larger one, make it and name it with --database:")
@@ -296,9 +296,9 @@ def _tell_database(facts: dict[str, Any]) -> None:
             say(f"  {plain(command)}")
 
 
-def _tell_prior(facts: dict[str, Any] | None) -> None:
-    if facts is not None:
-        say(f"A prior is counted in: {plain(facts['said'])}.")
+def _tell_prior(metadata: dict[str, Any] | None) -> None:
+    if metadata is not None:
+        say(f"A prior is applied: {plain(metadata['said'])}.")
 
 
 def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
@@ -322,14 +322,14 @@ def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
     later = run.records - run.annotated - len(skipped)
     say(
         f"{pluralize(run.records, 'record', 'records')} = {run.annotated:,} answered + "
-        f"{len(skipped):,} set aside{f' + {later:,} not looked at' if later else ''}"
+        f"{len(skipped):,} skipped{f' + {later:,} not looked at' if later else ''}"
     )
     show_skipped([*skipped, *annotator.skipped_weights])
     for line in run.remarks():
         say(plain(line))
-    facts = annotator.facts()
-    _tell_database(facts["database"])
-    _tell_prior(facts["prior"])
+    metadata = annotator.facts()
+    _tell_database(metadata["database"])
+    _tell_prior(metadata["prior"])
     if as_json:
         from mzseek.export.json_array import annotation_object
 

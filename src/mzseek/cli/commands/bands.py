@@ -53,8 +53,8 @@ def bands(
 
     Example: mzseek bands prepared --fingerprint morgan2 --fingerprint rdkit --figure bands.svg
     """
-    asked = list(dict.fromkeys(expanded(fingerprint or [])))
-    for kind in asked:
+    requested = list(dict.fromkeys(expanded(fingerprint or [])))
+    for kind in requested:
         refuse_fingerprint(kind)
     if figure and figure.suffix != ".svg":
         raise DatasetError(f"{figure}: expected a name that ends in .svg")
@@ -65,7 +65,7 @@ def bands(
     from mzseek.io import atomic_file, sole_writer
 
     prepared = Prepared.open(data, verify=True)
-    kinds = asked or [str(prepared.manifest["options"]["fingerprint"])]
+    kinds = requested or [str(prepared.manifest["options"]["fingerprint"])]
     by_kind: dict[str, Bands] = {}
     with contextlib.ExitStack() as held:
         if figure:  # a path that cannot be written to is refused before the work
@@ -121,10 +121,10 @@ def _show(
     say(f"{plain(similarity)} of {what}: medians over {lists}")
     alone = int((~first.usable).sum())
     if alone:
-        said = pluralize(
+        missing = pluralize(
             alone, "list has nothing to compare and is", "lists have nothing to compare and are"
         )
-        say(f"[yellow]{said} left out[/yellow]")
+        say(f"[yellow]{missing} left out[/yellow]")
     table = new_table()
     table.add_column("fingerprint")
     for head in ("σ min", "σ max", "σ max − σ min", "lists with σ max = 1"):

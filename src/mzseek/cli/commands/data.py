@@ -112,8 +112,8 @@ def build(
     Example: mzseek data build library.msp --database candidates --out myset
     """
     if bool(molecules) == (database is not None):
-        given = "both were" if molecules else "none was"
-        raise DatasetError(f"candidates come from --database or --molecules, and {given} given")
+        which = "both were" if molecules else "none was"
+        raise DatasetError(f"candidates come from --database or --molecules, and {which} given")
     if database is not None and keep_database is not None:
         raise DatasetError("--keep-database is for what --molecules gives, --database is kept")
     from mzseek.database import Database
@@ -148,10 +148,10 @@ def build(
     if counts["adducts_inferred"]:
         inferred = pluralize(counts["adducts_inferred"], "spectrum", "spectra")
         say(f"adduct inferred from precursor and mass, since none was stated: {inferred}")
-    for setting, facts in counts["candidates"].items():
-        say(f"{setting} candidates: median {facts['median']:g}, largest {facts['largest']}")
-        if facts["molecules_alone"]:
-            alone = pluralize(facts["molecules_alone"], "molecule has", "molecules have")
+    for setting, metadata in counts["candidates"].items():
+        say(f"{setting} candidates: median {metadata['median']:g}, largest {metadata['largest']}")
+        if metadata["molecules_alone"]:
+            alone = pluralize(metadata["molecules_alone"], "molecule has", "molecules have")
             say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
     if keep_database is not None:
         say(f"the database of its molecules is kept in {plain(keep_database)}")
@@ -222,30 +222,30 @@ def match(
     from mzseek.parallel import engine_named
 
     with watched() as progress:
-        _, facts = add_matched(
+        _, metadata = add_matched(
             Prepared.open(data), Database.open(database), by=by, name=name, ppm=ppm, keep=keep,
             pool=pool, seed=seed, engine=engine_named(engine, jobs, address), progress=progress,
         )  # fmt: skip
     if as_json:
-        print_json(facts)
+        print_json(metadata)
         return
-    _show_matched(facts)
-    how = ("--loss", "emb-cos", "--candidates", facts["name"])
+    _show_matched(metadata)
+    how = ("--loss", "emb-cos", "--candidates", metadata["name"])
     say_next("mzseek", "train", data, *how, "--out", "runs/emb-cos")
 
 
-def _show_matched(facts: dict[str, Any]) -> None:
+def _show_matched(metadata: dict[str, Any]) -> None:
     say(
-        f"{facts['name']}: {pluralize(facts['lists'], 'list', 'lists')}, mean {facts['mean']:.1f}, "
-        f"median {facts['median']:g}, largest {facts['largest']}"
+        f"{metadata['name']}: {pluralize(metadata['lists'], 'list', 'lists')}, "
+        f"mean {metadata['mean']:.1f}, median {metadata['median']:g}, largest {metadata['largest']}"
     )
-    for fold, found in facts["matched"]["blind"].items():
-        reached, chance = 100 * found["hit_rate@1"], 100 * found["random"]
+    for fold, blind in metadata["matched"]["blind"].items():
+        reached, random = 100 * blind["hit_rate@1"], 100 * blind["random"]
         say(
             f"a blind scorer trained on them: HR@1 {reached:.1f} % on {fold}, at random "
-            f"{chance:.1f} % ({pluralize(found['lists'], 'list', 'lists')})"
+            f"{random:.1f} % ({pluralize(blind['lists'], 'list', 'lists')})"
         )
-    if facts["truths_in_other_form"]:
-        say(f"{facts['truths_in_other_form']:,} truths are there as the database has them")
-    for why, count in facts["set_aside"].items():
+    if metadata["truths_in_other_form"]:
+        say(f"{metadata['truths_in_other_form']:,} truths are there as the database has them")
+    for why, count in metadata["set_aside"].items():
         say(f"[yellow]{pluralize(count, 'molecule has', 'molecules have')} no list[/yellow]: {why}")

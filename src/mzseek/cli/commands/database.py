@@ -288,15 +288,15 @@ def search(
     """
     by = {"--mass": mass, "--masses": masses, "--precursor": precursor, "--formula": formula,
           "--inchikey": inchikey, "--like": like}  # fmt: skip
-    given = [name for name, value in by.items() if value not in (None, [])]
-    if len(given) != 1:
+    criteria = [name for name, value in by.items() if value not in (None, [])]
+    if len(criteria) != 1:
         raise DatabaseError(
-            f"{' and '.join(given) or 'nothing'} was asked for, expected one of {', '.join(by)}"
+            f"{' and '.join(criteria) or 'nothing'} was asked for, expected one of {', '.join(by)}"
         )
-    if cap is not None and given[0] in ("--like", "--inchikey"):
+    if cap is not None and criteria[0] in ("--like", "--inchikey"):
         raise DatabaseError("--cap is for masses, precursors and formulas; --like has --top")
-    if adduct and given[0] not in ("--precursor", "--masses"):
-        raise DatabaseError(f"--adduct is for --precursor and --masses, not for {given[0]}")
+    if adduct and criteria[0] not in ("--precursor", "--masses"):
+        raise DatabaseError(f"--adduct is for --precursor and --masses, not for {criteria[0]}")
     from mzseek.chem.formulas import parse_formula
     from mzseek.database import Database
     from mzseek.database.search import ADDED_COLUMNS, look_up, read_queries, typed_queries
@@ -417,5 +417,5 @@ def show_database(database: Any) -> None:
         say(f"{counts['merged']:,} records were of molecules that were there already")
     for file in database.manifest["sources"]:
         say(f"  [dim]{plain(file['name'])}  {file['sha256'][:12]}[/dim]")
-    rejects = database.folder / "rejects.tsv"
-    show_skipped(read_rejects(rejects), rejects)
+    skipped_path = database.folder / "rejects.tsv"
+    show_skipped(read_rejects(skipped_path), skipped_path)

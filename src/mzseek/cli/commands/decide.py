@@ -65,7 +65,7 @@ def decide(
     if within == "candidates":  # they hold nowhere else
         bounds = {name: bounds_under(name, candidates) for name in BAND_SIMILARITIES}
     if as_json:
-        facts: dict[str, Any] = {
+        record: dict[str, Any] = {
             "columns": scored.read,
             "within": within,
             "decisions": {
@@ -86,12 +86,12 @@ def decide(
         }
         if bounds:
             # One candidate has no band: null, which JSON has, for NaN, which it has not.
-            facts["bounds"] = {
+            record["bounds"] = {
                 name: {key: None if value != value else value for key, value in vars(bound).items()}
                 for name, bound in bounds.items()
             }
-            facts["tanimoto_bounds"] = facts["bounds"]["tanimoto"]
-        print_json(facts)
+            record["tanimoto_bounds"] = record["bounds"]["tanimoto"]
+        print_json(record)
         return
     merged = "" if len(candidates) == len(names) else f", {len(candidates):,} distinct fingerprints"
     say(

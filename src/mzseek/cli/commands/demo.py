@@ -126,10 +126,10 @@ def _prepare(bundle: "Bundle", out: Path, seed: int) -> "Prepared":
 
     files = write_subset(bundle, out / "data", seed=seed)
     with watched() as progress:
-        prepared, made = prepare(
+        prepared, is_new = prepare(
             files.spectra, files.candidates, out / "prepared", progress=progress
         )
-    show_prepared(prepared, made)
+    show_prepared(prepared, is_new)
     return prepared
 
 
@@ -141,15 +141,15 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
 
     shutil.rmtree(out, ignore_errors=True)  # of an earlier demo, whose folder this is
     common: dict[str, Any] = {"epochs": epochs, "lr": 3e-4, "seed": seed}
-    wanted = {
+    options = {
         "iou": Options.of("iou", **common),
         "emb-cos": Options.of("emb-cos", **common),
         _BLIND: Options.of("emb-cos", "blind", **common),
     }
     with watched() as progress:
         runs: dict[str, Any] = train_several(
-            prepared.folder, wanted, out,
-            processes=min(len(wanted), os.cpu_count() or 1), progress=progress, say=say,
+            prepared.folder, options, out,
+            processes=min(len(options), os.cpu_count() or 1), progress=progress, say=say,
         )  # fmt: skip
         runs[_LOOK_UP] = fit(
             prepared, channels_from("analogs"), out / _LOOK_UP, FitOptions(), progress=progress

@@ -25,7 +25,7 @@ from mzseek.core.errors import RunError
 from mzseek.core.registry import FOLDS, IDENTITIES, POOLED_BY, TIES, check_name
 from mzseek.core.text import distinct_labels
 
-_GAIN, _UNIFORM, _CHANCE = "gain over it", "uniform", "random"
+_GAIN, _UNIFORM, _RANDOM = "gain over it", "uniform", "random"
 _WITHIN = {"candidates": "among candidates", "all": "any fingerprint"}
 
 
@@ -53,10 +53,10 @@ class _Scores:
     channels: Any = None
 
     def to_dict(self) -> dict[str, Any]:
-        facts: dict[str, Any] = self.values.to_dict()
-        facts |= self.posteriors.to_dict() if self.posteriors else {}
-        facts |= {"channels": self.channels.to_dict()} if self.channels else {}
-        return facts | ({"bits": self.bits.to_dict()} if self.bits else {})
+        record: dict[str, Any] = self.values.to_dict()
+        record |= self.posteriors.to_dict() if self.posteriors else {}
+        record |= {"channels": self.channels.to_dict()} if self.channels else {}
+        return record | ({"bits": self.bits.to_dict()} if self.bits else {})
 
 
 # Of single spectra, and of the spectra of each molecule pooled where that was asked for.
@@ -181,7 +181,7 @@ def evaluate(
     for warning in opened.metadata["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
     folders = list(dict.fromkeys(path for path in (run, control, prior) if path))
-    label = dict(zip(folders, distinct_labels(folders, taken=(_GAIN, _CHANCE)), strict=True))
+    label = dict(zip(folders, distinct_labels(folders, taken=(_GAIN, _RANDOM)), strict=True))
     heads = [label[path] for path in (run, control) if path]
     _show((single, pooled), heads, against, label[prior] if prior else _UNIFORM)
     if distance:
@@ -240,54 +240,57 @@ def _to_dict(scores: _Both, against: _Both | None, distance: Any) -> dict[str, A
 
     def of_run(both: _Both) -> dict[str, Any]:
         single, pooled = both
-        facts = single.to_dict()
+        record = single.to_dict()
         if pooled:
             rows = by_spectrum_count(pooled.posteriors.calibrated) if pooled.posteriors else []
-            facts["together"] = pooled.to_dict() | {"by_number": [vars(row) for row in rows]}
-        return facts
+            record["together"] = pooled.to_dict() | {"by_number": [vars(row) for row in rows]}
+        return record
 
-    facts = of_run(scores)
+    record = of_run(scores)
     if distance:
         has_interval = distance.low < distance.high
-        facts["mces@1"] = distance.mean
-        facts["intervals"]["mces@1"] = [distance.low, distance.high] if has_interval else None
+        record["mces@1"] = distance.mean
+        record["intervals"]["mces@1"] = [distance.low, distance.high] if has_interval else None
     if against:
-        facts["control"] = of_run(against)
-        for target, own, other in zip((facts, facts.get("together")), scores, against, strict=True):
-            if target is not None and own and other:
-                gains = own.values.gain_over(other.values)
+        record["control"] = of_run(against)
+        for target, scored, other in zip(
+            (record, record.get("together")), scores, against, strict=True
+        ):
+            if target is not None and scored and other:
+                gains = scored.values.gain_over(other.values)
                 target["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-    return facts
+    return record
 
 
 def _show(scores: _Both, heads: list[str], against: _Both | None, prior: str) -> None:
     """Print all that was computed; ``heads`` are the labels of the run and of the control."""
-    for own, other, unit in zip(
+    for scored, other, unit in zip(
         scores, against or (None, None), ("spectra", "molecules"), strict=True
     ):
-        if own is None:
+        if scored is None:
             return
-        columns = [(heads[0], own.values.intervals(), "")]
+        columns = [(heads[0], scored.values.intervals(), "")]
         if other:
-            gains = own.values.gain_over(other.values)
+            gains = scored.values.gain_over(other.values)
             columns += [(heads[1], other.values.intervals(), ""), (_GAIN, gains, "+")]
         if unit == "spectra":
-            _show_single(own.values, columns)
+            _show_single(scored.values, columns)
         else:
             say("\n[bold]All spectra of a molecule together[/bold]")
+            spectra = scored.values.spectra
             say(
-                f"{len(own.values.spectra):,} lists of molecules, {own.values.spectra.sum():,} "
-                f"spectra, {own.values.spectra.mean():.1f} a molecule on average"
+                f"{len(spectra):,} lists of molecules, {spectra.sum():,} spectra, "
+                f"{spectra.mean():.1f} a molecule on average"
             )
-            _show_table(own.values, columns)
-        if own.posteriors:
+            _show_table(scored.values, columns)
+        if scored.posteriors:
             if unit == "molecules":
-                _show_numbers(own.posteriors.calibrated)
-            show_posteriors(own.posteriors, heads[1:2], other and other.posteriors, unit)
-        if own.channels:
-            _show_channels(own.channels)
-        if own.bits:
-            _show_bits(own.bits, heads[0], prior, unit)
+                _show_numbers(scored.posteriors.calibrated)
+            show_posteriors(scored.posteriors, heads[1:2], other and other.posteriors, unit)
+        if scored.channels:
+            _show_channels(scored.channels)
+        if scored.bits:
+            _show_bits(scored.bits, heads[0], prior, unit)
 
 
 def _show_single(evaluation: Any, columns: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
@@ -324,14 +327,14 @@ def _show_table(scores: Any, columns: Sequence[tuple[str, Mapping[str, Any], str
     table.add_column("%", no_wrap=True)
     for head, _, _ in columns:
         table.add_column(plain(head), justify="right", overflow="fold")
-    table.add_column(_CHANCE, justify="right")
+    table.add_column(_RANDOM, justify="right")
     for metric in scores.values:
         cells = [
             _interval(intervals[metric], sign, 1, 100) if metric in intervals else "–"
             for _, intervals, sign in columns
         ]
-        chance = scores.chance.get(metric)
-        cells.append("–" if chance is None else f"{100 * chance:.1f}")
+        by_chance = scores.chance.get(metric)
+        cells.append("–" if by_chance is None else f"{100 * by_chance:.1f}")
         table.add_row(METRICS[metric].label, *cells)
     show(table)
 
@@ -367,10 +370,10 @@ def show_posteriors(
             table.add_row(UTILITIES[utility].label, _WITHIN[within], *texts.values())
     show(table)
     for utility in SIMILARITY_GOALS:
-        own, uniform = posteriors.decoded.interval(utility, utility), posteriors.uniform
+        decoded, uniform = posteriors.decoded.interval(utility, utility), posteriors.uniform
         gain = posteriors.decoded.gain_over(uniform, utility, utility)
         line = (
-            f"Decoded {UTILITIES[utility].label}: {100 * own.mean:.1f}; without the spectrum "
+            f"Decoded {UTILITIES[utility].label}: {100 * decoded.mean:.1f}; without the spectrum "
             f"(uniform posterior) {100 * uniform.interval(utility, utility).mean:.1f}, "
             f"gain {_interval(gain, '+', 1, 100)}"
         )
@@ -397,16 +400,16 @@ def show_posteriors(
         )
     _show_sets(posteriors.sets)
     for stop in posteriors.abstentions:
-        wanted = f"At most {100 * stop.wanted:.0f} % wrong answers: "
+        limit = f"At most {100 * stop.wanted:.0f} % wrong answers: "
         threshold = f"{100 * stop.threshold:.0f}" if math.isfinite(stop.threshold) else ""
         if not threshold:
-            say(f"{wanted}cannot be promised at any confidence")
+            say(f"{limit}cannot be promised at any confidence")
         elif stop.answered == 0:
-            say(f"{wanted}answer from {threshold} % confidence, which none has")
+            say(f"{limit}answer from {threshold} % confidence, which none has")
         else:
             short = ", [yellow]which is more[/yellow]" if stop.falls_short else ""
             say(
-                f"{wanted}answer from {threshold} % confidence, which is "
+                f"{limit}answer from {threshold} % confidence, which is "
                 f"{100 * stop.answered:.1f} % of the {unit}; {100 * stop.wrong:.1f} % "
                 f"[dim]({100 * stop.low:.1f}…{100 * stop.high:.1f})[/dim] of them are wrong{short}"
             )
@@ -485,7 +488,7 @@ def _show_numbers(calibrated: Any) -> None:
 
     b = calibrated.pooling.dependence
     say(
-        f"\nn spectra of a molecule say n^{1 - b:.2f} times what one says: a dependence of "
+        f"\nn spectra of a molecule weigh n^{1 - b:.2f} times as much as one: a dependence of "
         f"{b:.2f}, fitted on val [dim](0: each is news; 1: copies of one)[/dim]"
     )
     table = new_table()

@@ -46,12 +46,12 @@ def _run(
     from mzseek.experiments.sweep import Workspace, mark_folder
     from mzseek.io import sole_writer
 
-    if any(kind_named(one.kind).plan(*one.at(scale)) for one in experiments):
+    if any(kind_named(experiment.kind).plan(*experiment.at(scale)) for experiment in experiments):
         require("torch", "training")
     mark_folder(out)
     with sole_writer(out / "results", "running experiments"), resumable(RESUME_SAME_COMMAND):
         site = None
-        if any(kind_named(one.kind).needs_data for one in experiments):
+        if any(kind_named(experiment.kind).needs_data for experiment in experiments):
             with watched() as progress:
                 site = Workspace.at(out, data, database, progress)
         with trials_shown() as trials:
@@ -60,11 +60,11 @@ def _run(
                 drop_models=drop_models, progress=trials.step, say=lambda line: say(plain(line)),
                 begins=trials.begin, ended=trials.end,
             )  # fmt: skip
-        for one in done:
-            _show(one)
+        for result in done:
+            _show(result)
         page = write_page(out)
     if as_json:
-        results = {one.results.experiment.name: one.results.to_dict() for one in done}
+        results = {result.results.experiment.name: result.results.to_dict() for result in done}
         print_json({"out": str(out), "page": str(page), "results": results})
     else:
         say(f"[bold]Look at {plain(page)}[/bold] in a browser.")
@@ -179,9 +179,9 @@ def _spoken(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def _list(wanted: bool) -> None:
+def _list(requested: bool) -> None:
     """Every experiment, and nothing else."""
-    if not wanted:
+    if not requested:
         return
     require("yaml", "reproducing")
     from mzseek.experiments import experiment_named, names
@@ -191,8 +191,8 @@ def _list(wanted: bool) -> None:
         table.add_column(head)
     for name in names():
         experiment = experiment_named(name)
-        place = experiment.paper.partition(" (")[0]  # its label is for who has the source
-        table.add_row(name, plain(place), plain(experiment.title))
+        table_name = experiment.paper.partition(" (")[0]  # its label is for who has the source
+        table.add_row(name, plain(table_name), plain(experiment.title))
     show(table)
     raise typer.Exit
 

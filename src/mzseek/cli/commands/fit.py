@@ -68,7 +68,7 @@ def fit(
 
     options = FitOptions(
         candidates=candidates, identity=identity, groups=groups, spectra=spectra,
-        fit_on=tuple(each.strip() for each in fit_on.split(",")) if fit_on is not None else None,
+        fit_on=tuple(fold.strip() for fold in fit_on.split(",")) if fit_on is not None else None,
     )  # fmt: skip
     chosen = channels_from(channels, settings or ())
     prepared = Prepared.open(data)

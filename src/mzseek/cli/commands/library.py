@@ -42,8 +42,8 @@ def build(
     from mzseek.library import Library
 
     with watched() as progress:
-        made = Library.build(spectra, out, progress=progress)
-    _show(made)
+        library = Library.build(spectra, out, progress=progress)
+    _show(library)
 
 
 @library_app.command("add")
@@ -56,9 +56,9 @@ def add(store: Store, spectra: Spectra) -> None:
 
     opened = Library.open(store)
     with watched() as progress:
-        made = opened.add(spectra, progress=progress)
-    say(f"{pluralize(len(made) - len(opened), 'new spectrum', 'new spectra')}")
-    _show(made)
+        library = opened.add(spectra, progress=progress)
+    say(f"{pluralize(len(library) - len(opened), 'new spectrum', 'new spectra')}")
+    _show(library)
 
 
 @library_app.command("info")
@@ -119,22 +119,22 @@ def search(
     from mzseek.spectra import read_spectra
 
     opened = Library.open(store)
-    rejects = SkippedGroups()
-    queries = [spectrum for path in spectra for spectrum in read_spectra(path, rejects)]
-    found = opened.search(
+    skipped_records = SkippedGroups()
+    queries = [spectrum for path in spectra for spectrum in read_spectra(path, skipped_records)]
+    matches = opened.search(
         queries, kind, top, tolerance=tolerance, precursor_ppm=ppm, by_molecule=by_molecule
     )
-    _write(found)
-    if rejects.total:
-        first = rejects.by_count()[0]
-        skipped = pluralize(rejects.total, "record was", "records were")
+    _write(matches)
+    if skipped_records.total:
+        first = skipped_records.by_count()[0]
+        skipped = pluralize(skipped_records.total, "record was", "records were")
         print(f"{skipped} skipped, first {first.where}: {first.reason}", file=sys.stderr)
 
 
-def _write(found: "Matches") -> None:
+def _write(matches: "Matches") -> None:
     from mzseek.io.text_tables import text_cell
 
-    table = found.to_table()
+    table = matches.to_table()
     writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
     writer.writerow(table.columns)
     for row in table:
@@ -149,5 +149,7 @@ def _show(opened: "Library") -> None:
     molecules = pluralize(counts["molecules"], "molecule", "molecules")
     spectra = pluralize(len(opened), "spectrum", "spectra")
     say(f"{plain(opened.folder)}: {spectra} of {molecules}, {counts['peaks']:,} peaks")
-    rejects = [tuple(line.split("\t", 1)) for line in opened.rejects_text().splitlines()[1:]]
-    show_skipped([(where, why) for where, why in rejects], opened.folder / "rejects.tsv")
+    skipped_records = [
+        tuple(line.split("\t", 1)) for line in opened.rejects_text().splitlines()[1:]
+    ]
+    show_skipped([(where, why) for where, why in skipped_records], opened.folder / "rejects.tsv")

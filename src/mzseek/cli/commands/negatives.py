@@ -48,21 +48,21 @@ def negatives(
     from mzseek.parallel import engine_named
 
     with watched() as progress:
-        _, facts = add_negatives(
+        _, metadata = add_negatives(
             Prepared.open(data), Database.open(database), by=by, keep=keep, kind=kind, ppm=ppm,
             seed=seed, engine=engine_named(engine, jobs, address), progress=progress,
         )  # fmt: skip
     if as_json:
-        print_json(facts)
+        print_json(metadata)
         return
     say(
-        f"{facts['lists']:,} lists, mean {facts['mean']:.1f}, median {facts['median']:g}, "
-        f"largest {facts['largest']}"
-        + (f"; {facts['alone']:,} have no negative" if facts["alone"] else "")
+        f"{metadata['lists']:,} lists, mean {metadata['mean']:.1f}, median {metadata['median']:g}, "
+        f"largest {metadata['largest']}"
+        + (f"; {metadata['alone']:,} have no negative" if metadata["alone"] else "")
     )
-    if facts["truths_in_other_form"]:
-        say(f"{facts['truths_in_other_form']:,} truths are there as the database has them")
-    if facts["molecules_without"]:
-        say(f"{facts['molecules_without']:,} molecules cannot be standardised and have no list")
-    how = ("--loss", "emb-cos", "--candidates", facts["name"])
+    if metadata["truths_in_other_form"]:
+        say(f"{metadata['truths_in_other_form']:,} truths are there as the database has them")
+    if metadata["molecules_without"]:
+        say(f"{metadata['molecules_without']:,} molecules cannot be standardised and have no list")
+    how = ("--loss", "emb-cos", "--candidates", metadata["name"])
     say_next("mzseek", "train", data, *how, "--out", "runs/emb-cos")

@@ -61,7 +61,7 @@ def prepare(
     reasons: list[str] = []
     options = PrepareOptions(fingerprint=fingerprint, intensity_floor=intensity_floor)
     with watched() as progress:
-        prepared, made = prepare_dataset(
+        prepared, is_new = prepare_dataset(
             spectra, chosen, out, options, jobs=jobs, progress=progress, say=reasons.append
         )
     if as_json:
@@ -69,16 +69,16 @@ def prepare(
         return
     for reason in reasons:
         say(plain(reason))
-    show_prepared(prepared, made)
+    show_prepared(prepared, is_new)
 
 
-def show_prepared(prepared: "Prepared", made: bool) -> None:
+def show_prepared(prepared: "Prepared", is_new: bool) -> None:
     """What a prepared folder holds."""
     from mzseek.datasets.files import read_rejects
 
     counts = prepared.manifest["counts"]
-    size = sum(facts["bytes"] for facts in prepared.manifest["files"].values())
-    if not made:
+    size = sum(entry["bytes"] for entry in prepared.manifest["files"].values())
+    if not is_new:
         say(f"{plain(prepared.folder)} is up to date.")
     folds = ", ".join(f"{fold} {n:,}" for fold, n in counts["spectra_by_fold"].items())
     spectra = pluralize(counts["spectra"], "spectrum", "spectra")
@@ -97,5 +97,5 @@ def show_prepared(prepared: "Prepared", made: bool) -> None:
             say(f"  [yellow]{without} no list[/yellow]")
     if not prepared.manifest["candidates"]:
         say("[yellow]No candidate lists were given: nothing to rank.[/yellow]")
-    rejects = prepared.folder / "rejects.tsv"
-    show_skipped(read_rejects(rejects), rejects)
+    skipped_path = prepared.folder / "rejects.tsv"
+    show_skipped(read_rejects(skipped_path), skipped_path)

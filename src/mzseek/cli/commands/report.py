@@ -51,15 +51,15 @@ def report(
     setting = candidates or opened[0].measured_on
     how = Scoring(fold, setting, None, ties, identity)  # type: ignore[arg-type]
     with watched() as progress:
-        made = report_runs(opened, out, how, decode=decode, data=data, progress=progress)
-    page, shown = made.page, made.runs
+        report = report_runs(opened, out, how, decode=decode, data=data, progress=progress)
+    page, shown = report.page, report.runs
     if as_json:
-        controls = {label: each.control for label, each in labelled(shown).items()}
+        controls = {label: item.control for label, item in labelled(shown).items()}
         print_json({"out": str(out), "page": str(page), "runs": controls})
         return
     if decode and shown[0].posterior is None:
         say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
-    if not any(each.control for each in shown):
+    if not any(item.control for item in shown):
         say(
             "[yellow]No run here does without the spectrum: what these reach beyond such a control "
             "is not known.[/yellow] `mzseek train … --model blind` makes one"

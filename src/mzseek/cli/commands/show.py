@@ -71,8 +71,8 @@ def _refuse_own_folder(path: Path) -> None:
             from mzseek.io import read_object
 
             try:
-                found = read_object(path / name, DatasetError).get("kind")
+                stated = read_object(path / name, DatasetError).get("kind")
             except DatasetError:  # a damaged file, or another program's of that name
                 continue
-            if found == kind:
+            if stated == kind:
                 raise InputError(path, f"is a {kind}, expected spectra; {hint.format(path)}")

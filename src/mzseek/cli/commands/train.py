@@ -34,9 +34,9 @@ _MLP = ENCODERS["mlp"].options()
 _FIELDS = [field for name, field in TRAINING_FIELDS.items() if name != "clip"]
 
 
-def _show_options(wanted: bool) -> None:
+def _show_options(requested: bool) -> None:
     """All parts with their options, and nothing else."""
-    if not wanted:
+    if not requested:
         return
     for part, options in list_settings():
         typer.echo(part if options else f"{part} (no options)")
@@ -125,14 +125,14 @@ def train(
     Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
     """
     require("torch", "training")
-    given: dict[str, dict[str, Any]] = {
+    from_options: dict[str, dict[str, Any]] = {
         "encoder": {"width": width, "blocks": blocks},
         "loss": {
             "temperature": temperature, "gamma": gamma, "weight": weight,
             "pairwise": True if pairwise else None,
         },
     }  # fmt: skip
-    parts = read_settings(settings or [], loss, model, given)
+    parts = read_settings(settings or [], loss, model, from_options)
     chosen = with_protocol(Options.of(loss, model, parts, **options), protocol)
     from mzseek.datasets.prepared import Prepared
     from mzseek.parallel.engine import keep_freed_memory  # torch takes a second to load

@@ -44,7 +44,7 @@ def _read(
 
     The identifier is that of a data field, else the title line; ``named`` gives the names of the
     fields as it gives those of columns. A record that has a field of one name twice, with different
-    values, is set aside where the field is read.
+    values, is skipped where the field is read.
     """
     with source.open() as stream:
         for number, lines in _records(text_lines(stream)):
@@ -53,7 +53,7 @@ def _read(
                 report(where, f"is longer than {MAX_RECORD:,} characters")
                 continue
             block, rest = _block(lines)
-            reason = _fault(block)
+            reason = _problem(block)
             if reason:
                 report(where, reason)
                 continue
@@ -95,13 +95,13 @@ def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[st
 
 def _block(lines: list[str]) -> tuple[list[str], list[str]]:
     """The MOL block, and what stands below it; no block where its end is missing."""
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.startswith("M  END"):
-            return lines[: place + 1], lines[place + 1 :]
+            return lines[: index + 1], lines[index + 1 :]
     return [], lines
 
 
-def _fault(block: list[str]) -> str:
+def _problem(block: list[str]) -> str:
     """Why this is no molecule; empty if it may be one."""
     if not block:
         return "has no molecule (no line 'M  END')"
@@ -131,8 +131,8 @@ def _fields(lines: list[str]) -> dict[str, list[str]]:
 def _value(
     where: str, fields: Mapping[str, list[str]], meaning: str, named: Mapping[str, str]
 ) -> str:
-    wanted = (normalise_name(named[meaning]),) if named.get(meaning) else KNOWN[meaning]
-    values = next((fields[name] for name in wanted if fields.get(name)), [""])
+    names = (normalise_name(named[meaning]),) if named.get(meaning) else KNOWN[meaning]
+    values = next((fields[name] for name in names if fields.get(name)), [""])
     if len(values) > 1:
         shown = " and ".join(repr(value[:40]) for value in values[:2])
         raise InputError(where, f"has two data fields for its {meaning}, {shown}, expected one")

@@ -67,11 +67,11 @@ def _split_of(source: Source, marks: str) -> Split | None:
     if not sample:
         return None
     splits: list[Split] = [_smiles_first, _id_first]
-    cells = [partial(_cell_of, mark, place) for mark in marks for place in range(_CELLS)]
+    cells = [partial(_cell_of, mark, column) for mark in marks for column in range(_CELLS)]
     splits += [split for split in cells if _is_molecule(split(sample[0])[0])]
-    found = [sum(_is_molecule(split(line)[0]) for line in sample) for split in splits]
-    best = max(found)
-    return splits[found.index(best)] if best * _ONE_IN >= len(sample) else None
+    counts = [sum(_is_molecule(split(line)[0]) for line in sample) for split in splits]
+    best = max(counts)
+    return splits[counts.index(best)] if best * _ONE_IN >= len(sample) else None
 
 
 def _is_molecule(text: str) -> bool:
@@ -98,12 +98,12 @@ def _id_first(line: str) -> tuple[str, str, str]:
     return molecule_text(text), *_labels([first, *rest])
 
 
-def _cell_of(mark: str, place: int, line: str) -> tuple[str, str, str]:
+def _cell_of(mark: str, column: int, line: str) -> tuple[str, str, str]:
     """Molecule, identifier and name of cells between marks, the molecule in one of them."""
     cells = split_row(line, mark) or line.split(mark)
-    if len(cells) < 2 or place >= len(cells):
+    if len(cells) < 2 or column >= len(cells):
         return "", "", ""
-    return molecule_text(cells[place]), *_labels(cells[:place] + cells[place + 1 :])
+    return molecule_text(cells[column]), *_labels(cells[:column] + cells[column + 1 :])
 
 
 def _labels(texts: list[str]) -> tuple[str, str]:
@@ -132,11 +132,11 @@ def _read(
 ) -> Iterator[MoleculeRecord]:
     """Records of a list, line by line."""
 
-    def set_aside(number: int, reason: str) -> None:
+    def skip(number: int, reason: str) -> None:
         report(f"{source.name}: line {number}", reason)
 
     with source.open() as stream:
-        lines = bounded_lines(text_lines(stream), set_aside)
+        lines = bounded_lines(text_lines(stream), skip)
         if has_header:
             next(lines, None)
         for number, line in lines:
@@ -146,4 +146,4 @@ def _read(
                     f"{source.name}: line {number}", text, identifier, name, origin
                 )
             else:
-                set_aside(number, "has no molecule")
+                skip(number, "has no molecule")

@@ -97,10 +97,10 @@ def find_columns(file: object, names: Sequence[str], named: Mapping[str, str]) -
     by_user = any(meaning in named for meaning in MOLECULE)
     columns = {}
     for meaning, usual in KNOWN.items():
-        if wanted := named.get(meaning, USUAL):
-            column = find_column(file, names, [wanted.strip()], exact=True)
+        if name := named.get(meaning, USUAL):
+            column = find_column(file, names, [name.strip()], exact=True)
             if column is None:
-                column = find_column(file, names, [normalise_name(wanted)])
+                column = find_column(file, names, [normalise_name(name)])
         elif (by_user and meaning in MOLECULE) or (meaning == FEATURE and FEATURE not in named):
             continue
         else:
@@ -184,9 +184,11 @@ def text_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
         for meaning, name in _EXPORTED_COLUMNS.items():
             column = find_column(source.name, table.names, [name])
             columns[meaning] = EXPORTED.index(name) if column is None else column
-        found = find_columns(source.name, table.names, {FEATURE: USUAL} if FEATURE in named else {})
-        if FEATURE in found:
-            columns[FEATURE] = found[FEATURE]
+        feature_columns = find_columns(
+            source.name, table.names, {FEATURE: USUAL} if FEATURE in named else {}
+        )
+        if FEATURE in feature_columns:
+            columns[FEATURE] = feature_columns[FEATURE]
         return partial(_read, table, columns, True)
     columns = find_columns(source.name, table.names, named)
     require_columns(source.name, table.names, columns, named)
@@ -254,9 +256,9 @@ def workbook_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
             if holds_molecules(columns):
                 require_columns(str(path), header, columns, named)
                 return partial(_read_workbook, path, sheet, columns)
-    wanted = next((repr(named[m]) for m in MOLECULE if named.get(m)), "smiles, inchi or the like")
+    expected = next((repr(named[m]) for m in MOLECULE if named.get(m)), "smiles, inchi or the like")
     shown = "; ".join(f"{sheet!r} has {format_names(names)}" for sheet, names in headers.items())
-    raise InputError(path, f"no sheet has a column that is called {wanted}: {shown[:500]}")
+    raise InputError(path, f"no sheet has a column that is called {expected}: {shown[:500]}")
 
 
 def _is_workbook(path: Path) -> bool:
@@ -402,8 +404,8 @@ def _batches(path: Path, columns: Mapping[str, int]) -> Iterator[pa.RecordBatch]
         # A buffer keeps it from reading a whole group of rows, which may be the whole file.
         with pq.ParquetFile(path, buffer_size=1 << 20) as file:
             names = file.schema_arrow.names
-            wanted = list(dict.fromkeys(names[column] for column in columns.values()))
-            for batch in file.iter_batches(_BATCH, columns=wanted):
+            selected = list(dict.fromkeys(names[column] for column in columns.values()))
+            for batch in file.iter_batches(_BATCH, columns=selected):
                 yield batch.select([names[column] for column in columns.values()])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, error) from error

@@ -36,7 +36,7 @@ def test_answers_are_shown_here(mzseek, mgf, options):
     assert "comes with mzseek" not in shown
     assert "mzseek database hmdb --out hmdb" in shown  # which pip can bring
     assert "pubchem" not in shown  # which it cannot
-    assert "4 records = 4 answered + 0 set aside" in shown
+    assert "4 records = 4 answered + 0 skipped" in shown
 
 
 def test_one_feature_is_shown_with_its_reasons(mzseek, small_set, options, tmp_path):
@@ -53,19 +53,19 @@ def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
     facts = json.loads(out)
     assert (facts["records"], facts["answered"], facts["set_aside"]) == (4, 4, 0)
     assert (tmp_path / "out" / "report.html").is_file()
-    assert "4 records = 4 answered (4 features) + 0 set aside" in told
+    assert "4 records = 4 answered (4 features) + 0 skipped" in told
     assert "report.html" in told
 
 
 def test_a_prior_is_counted_in_and_said(mzseek, mgf, options, tmp_path):
     _, shown, _ = mzseek("annotate", mgf, *options, "--prior", "learned")
-    assert "A prior is counted in: learned by the model" in " ".join(shown.split())
+    assert "A prior is applied: learned by the model" in " ".join(shown.split())
     (tmp_path / "w.csv").write_text("smiles,weight\nCCO,3\nCCN,none\n")
     _, shown, _ = mzseek(
         "annotate", mgf, *options, "--prior", tmp_path / "w.csv", "--out", tmp_path / "out"
     )
     assert "Skipped weights: 1, the first: w.csv: line 3" in shown
-    assert "A prior is counted in: weights of w.csv, 1 molecules" in " ".join(shown.split())
+    assert "A prior is applied: weights of w.csv, 1 molecules" in " ".join(shown.split())
     _, out, _ = mzseek("annotate", mgf, *options, "--prior", "learned", "--json")
     assert "prior" in json.loads(out)["answers"][0]["candidates"][0]["nats"]
 
@@ -175,7 +175,7 @@ def test_spectra_that_are_not_looked_at_are_counted(mzseek, small_set, options, 
         file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n")
     _, shown, told = mzseek("annotate", path, *options)
     assert "3 more features: give --out" in shown + told
-    assert "14 records = 10 answered + 1 set aside + 3 not looked at" in shown + told
+    assert "14 records = 10 answered + 1 skipped + 3 not looked at" in shown + told
 
 
 def test_an_output_inside_of_what_is_read_is_refused(mzseek, mgf, options, tmp_path):

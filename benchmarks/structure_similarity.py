@@ -1,6 +1,6 @@
 """What it takes to hold candidates against all molecules that the shipped model knows.
 
-    python benchmarks/likeness.py
+    python benchmarks/structure_similarity.py
 
 Molecules of the bundled database are candidates, one thread; once by `ReferenceSimilarity`, which
 counts frequent bits in words and rare ones by lists, and once by all words of all pairs.

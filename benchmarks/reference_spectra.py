@@ -1,6 +1,6 @@
 """What a library of one's own brings through analogs: records that the shipped bundle lacks.
 
-    python benchmarks/lending.py set.tsv.gz set_candidates_mass.json.gz
+    python benchmarks/reference_spectra.py set.tsv.gz set_candidates_mass.json.gz
 
 Records under non-commercial licences are not in the shipped bundle. Of their molecules that it has
 not learned from, half are asked about, one spectrum of each, among some of their candidates; all
