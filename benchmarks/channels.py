@@ -179,8 +179,8 @@ def hits(run, prior, how, prepared, _):
         "alone": told(alone.intervals()),
         "gain": told({name: gains[name] for name in HITS}),
         "together": told(together.intervals()),
-        "random": alone.chance,
-        "random_together": together.chance,
+        "random": alone.random_order,
+        "random_together": together.random_order,
     }
 
 

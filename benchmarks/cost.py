@@ -38,10 +38,10 @@ def trials():
         cut, here = experiment_named(name).at(scale_named("paper"))
         for cell in kind_named(cut.kind).plan(cut, here).values():
             for trial in cell.trials:
-                if trial.setup.model != "random":
-                    found[trial.setup.fingerprint, trial.name] = trial
-    lengths = [t.setup.hard[1] if t.setup.hard else USUAL for t in found.values()]
-    return Counter(zip((t.setup.loss for t in found.values()), lengths, strict=True))
+                if trial.config.model != "random":
+                    found[trial.config.fingerprint, trial.name] = trial
+    lengths = [t.config.hard[1] if t.config.hard else USUAL for t in found.values()]
+    return Counter(zip((t.config.loss for t in found.values()), lengths, strict=True))
 
 
 def validation_seconds(prepared, loss):

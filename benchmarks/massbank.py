@@ -57,7 +57,7 @@ def main():
     )
     took = time.perf_counter() - started
     table = {name: summary(runs, name, options.seeds) for name in options.only}
-    chance = evaluate(next(iter(runs.values())), Scoring()).chance
+    chance = evaluate(next(iter(runs.values())), Scoring()).random_order
     if options.json:
         print(json.dumps({"table": table, "random": chance, "seconds": took}))
         return

@@ -77,8 +77,8 @@ def test_lists_and_feature_tables_are_among_the_options(mgf, config, tmp_path):
     done = annotate_files(
         [mgf], tmp_path / "out", own, settings=Settings(features=tmp_path / "quant.csv")
     )
-    assert "mine.csv: 1 of its 1 features is not among the spectra: '17'" in done.said
-    assert "quant.csv: 0 of 1 rows have an annotation" in done.said
+    assert "mine.csv: 1 of its 1 features is not among the spectra: '17'" in done.messages
+    assert "quant.csv: 0 of 1 rows have an annotation" in done.messages
     options = json.loads((tmp_path / "out" / "run.json").read_text())["options"]
     assert options["smiles_column"] == "Struktur"
     assert options["features"] == str(tmp_path / "quant.csv")
@@ -165,9 +165,9 @@ def test_what_tables_name_and_libraries_add_is_said(mgf, config, small_set, tmp_
     )  # fmt: skip
     done = annotate_files([mgf], tmp_path / "out", known)
     line = "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
-    assert line in done.said
-    assert "Your libraries add 1 spectrum to analogs, with 1 new molecule." in done.said
-    assert any("not fitted on spectra of ion-trap" in each for each in done.said)
+    assert line in done.messages
+    assert "Your libraries add 1 spectrum to analogs, with 1 new molecule." in done.messages
+    assert any("not fitted on spectra of ion-trap" in each for each in done.messages)
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
     assert facts["tables"] == {
         "the table of formulas": {
@@ -188,7 +188,7 @@ def test_a_resumed_job_has_met_what_was_done_before(mgf, config, tmp_path):
     with pytest.raises(Stop):
         annotate_files([mgf], tmp_path / "cut", known, progress=stop)
     done = annotate_files([mgf], tmp_path / "cut", known, resume=True)
-    assert [line for line in done.said if "not among the spectra" in line] == [
+    assert [line for line in done.messages if "not among the spectra" in line] == [
         "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
     ]
 
@@ -316,18 +316,18 @@ def test_where_the_reasons_are_is_said(mgf, config, tmp_path):
     # Nothing explains made-up peaks, and a tolerance that is given is not the reason.
     config = dataclasses.replace(config, peak_ppm=Tolerance(10.0))
     done = annotate_files([mgf], tmp_path / "out", config)
-    assert done.said == [f"What was skipped, and why: {tmp_path / 'out' / 'skipped.tsv'}"]
+    assert done.messages == [f"What was skipped, and why: {tmp_path / 'out' / 'skipped.tsv'}"]
     with mgf.open("a") as file:
         file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n" * 6)
     done = annotate_files([mgf], tmp_path / "out.tsv", config)
-    assert [line.startswith("Skipped: ") for line in done.said] == [True] * 5 + [False]
-    assert "record 7" in done.said[0]
-    assert "has no precursor m/z" in done.said[0]
-    assert done.said[-1] == "… and 2 more: a folder as --out lists them all"
+    assert [line.startswith("Skipped: ") for line in done.messages] == [True] * 5 + [False]
+    assert "record 7" in done.messages[0]
+    assert "has no precursor m/z" in done.messages[0]
+    assert done.messages[-1] == "… and 2 more: a folder as --out lists them all"
 
 
 def test_an_instrument_is_asked_for_where_nothing_is_explained(mgf, config, tmp_path):
-    first, *_ = annotate_files([mgf], tmp_path / "out", config).said  # its peaks are made up
+    first, *_ = annotate_files([mgf], tmp_path / "out", config).messages  # its peaks are made up
     assert "The best candidates explain 0% of the intensity" in first
     assert "--instrument qtof" in first
 
@@ -386,12 +386,12 @@ def test_listed_candidates_of_another_mass_are_skipped_and_said(config, tmp_path
     assert run_facts(tmp_path / "out")["mass_mismatches"] == {"candidates": 1, "features": 1}
     assert (
         "Skipped 1 listed candidate of 1 feature whose mass contradicts the precursor under every "
-        "ion tried (--keep-mass-mismatches keeps them)." in done.said
+        "ion tried (--keep-mass-mismatches keeps them)." in done.messages
     )
     kept = dataclasses.replace(own, keep_mass_mismatches=True)
     done = annotate_files([mine], tmp_path / "kept", kept)
     assert rows(tmp_path / "kept" / "summary.tsv")[0]["smiles"] == "CCO"
-    assert any(line.startswith("Kept 1 listed candidate of 1 feature") for line in done.said)
+    assert any(line.startswith("Kept 1 listed candidate of 1 feature") for line in done.messages)
 
 
 def test_ids_of_two_files_meet_tables_by_file(config, tmp_path):
@@ -407,7 +407,9 @@ def test_ids_of_two_files_meet_tables_by_file(config, tmp_path):
     assert facts["renamed_features"]["count"] == 2
     assert facts["tables"]["mine.csv"]["not_met"] == 0
     assert facts["tables"]["the table of formulas"]["first_ambiguous"] == ["1"]
-    assert any(line.endswith("instead of '1' write 'a.mgf:1' or 'b.mgf:1'") for line in done.said)
+    assert any(
+        line.endswith("instead of '1' write 'a.mgf:1' or 'b.mgf:1'") for line in done.messages
+    )
 
 
 @pytest.mark.parametrize("damaged", [
@@ -594,7 +596,10 @@ def test_a_workshop_of_something_else_is_refused(config):
 
 def test_a_model_of_ones_own_is_not_called_mzseeks(mgf, config, tmp_path):
     done = annotate_files([mgf], tmp_path / "out", config)
-    assert done.facts["model"]["name"] == Path(config.model).name
-    assert (done.facts["database"]["kind"], done.facts["database"]["shipped"]) == ("bundled", False)
+    assert done.searched["model"]["name"] == Path(config.model).name
+    assert (done.searched["database"]["kind"], done.searched["database"]["shipped"]) == (
+        "bundled",
+        False,
+    )
     for name in ("run.json", "report.html"):
         assert "comes with mzseek" not in (tmp_path / "out" / name).read_text()

@@ -106,7 +106,7 @@ def test_a_model_trained_on_mass_lists_is_scored_on_formula_lists(trained) -> No
     mass, formula = evaluate(run), evaluate(run, Scoring(candidates="formula"))
     assert (mass.how.candidates, formula.how.candidates) == ("mass", "formula")
     assert formula.values["hit_rate@5"].tolist() == [1.0] * 18  # lists of five
-    assert mass.chance["hit_rate@1"] < formula.chance["hit_rate@1"]
+    assert mass.random_order["hit_rate@1"] < formula.random_order["hit_rate@1"]
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -193,7 +193,7 @@ def test_equal_scores_are_chance_by_expectation(copied) -> None:
         found = evaluate(run, Scoring(ties=ties))
         means[ties] = {name: found.values[name].mean() for name in HITS}
     expected = evaluate(run, Scoring())
-    assert means["expected"] == pytest.approx(expected.chance)
+    assert means["expected"] == pytest.approx(expected.random_order)
     assert means["optimistic"] == dict.fromkeys(HITS, 1.0)
     singles = 2 / len(expected.values["hit_rate@1"])  # lists of one, where nothing can be wrong
     assert means["pessimistic"]["hit_rate@1"] == pytest.approx(singles)
@@ -209,11 +209,11 @@ def test_chance_is_one_in_n(identity: str, setting: str, trained) -> None:
     lists = np.repeat(np.arange(len(part.counts)), part.counts)
     hits = np.bincount(lists[labels], minlength=len(part.counts))
     n, q = part.counts[hits > 0], hits[hits > 0]
-    assert found.chance["hit_rate@1"] == pytest.approx((q / n).mean())
+    assert found.random_order["hit_rate@1"] == pytest.approx((q / n).mean())
     if identity == "inchikey":
         assert (q == 1).all()
-        assert found.chance["hit_rate@5"] == pytest.approx(np.minimum(5 / n, 1).mean())
-    assert found.chance["hit_rate@20"] == 1
+        assert found.random_order["hit_rate@5"] == pytest.approx(np.minimum(5 / n, 1).mean())
+    assert found.random_order["hit_rate@20"] == 1
 
 
 def test_identities_differ_by_twins_and_tautomers(copied) -> None:

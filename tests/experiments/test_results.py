@@ -72,7 +72,7 @@ def test_numbers_are_those_of_evaluate(trained, tmp_path: Path, fold: str) -> No
     scored = evaluate(run, Scoring(fold, "mass"))
     for metric in ("hit_rate@1", "hit_rate@20", "tanimoto"):
         assert numbers.value(metric, "mass", fold) == scored.values[metric].mean()
-    assert numbers.value("chance hit_rate@1", "mass", fold) == scored.chance["hit_rate@1"]
+    assert numbers.value("chance hit_rate@1", "mass", fold) == scored.random_order["hit_rate@1"]
     by_tanimoto = evaluate(run, Scoring(fold, "mass", "minmax-tanimoto"))
     value = numbers.value("hit_rate@1", "mass", fold, "minmax-tanimoto")
     assert value == by_tanimoto.values["hit_rate@1"].mean()

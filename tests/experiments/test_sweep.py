@@ -218,10 +218,10 @@ def test_a_default_that_is_written_out_is_the_same_run() -> None:
 
 def test_values_in_a_list_are_tuned_together_with_the_learning_rate() -> None:
     plan = cell(experiment_named("hard-negatives"), "formula 128", "mass/hit_rate@5")
-    points = {(seeds[0].lr, seeds[0].setup.parts) for seeds in plan.grid}
+    points = {(seeds[0].lr, seeds[0].config.parts) for seeds in plan.grid}
     assert len(points) == 15
-    assert plan.trials[0].setup.hard == ("formula", 128)
-    assert plan.trials[0].setup.candidates == "hard-formula-128"
+    assert plan.trials[0].config.hard == ("formula", 128)
+    assert plan.trials[0].config.candidates == "hard-formula-128"
     assert plan.candidates == "mass"
 
 
@@ -236,8 +236,8 @@ def test_a_row_may_be_scaled_by_itself() -> None:
     cut, here = main.at(scale_named("laptop"))
     assert len(cell(cut, "fp-mlp", "mass/hit_rate@1", here).trials) == 1
     assert len(cell(cut, "emb-mlp", "mass/hit_rate@1", here).trials) == 2
-    assert cell(cut, "emb-mlp", "mass/hit_rate@1", here).trials[0].setup.epochs == 2
-    assert cell(cut, "bce", "mass/hit_rate@1", here).trials[0].setup.epochs == 3
+    assert cell(cut, "emb-mlp", "mass/hit_rate@1", here).trials[0].config.epochs == 2
+    assert cell(cut, "bce", "mass/hit_rate@1", here).trials[0].config.epochs == 3
 
 
 def test_options_of_a_scale_are_given_to_parts_that_have_them() -> None:
@@ -260,10 +260,10 @@ def test_what_a_loss_does_not_have_is_refused(two: Experiment) -> None:
 
 
 def test_names_of_folders_are_plain_and_differ() -> None:
-    setup = TrialSetup(
+    config = TrialSetup(
         "fp-cos", "mlp", "morgan2", "my list/../x", None, (("loss.temperature", 0.5),), 3, "auto"
     )
-    names = {Trial(setup, lr, seed).name for lr in (1e-4, 3e-4) for seed in (0, 1)}
+    names = {Trial(config, lr, seed).name for lr in (1e-4, 3e-4) for seed in (0, 1)}
     assert len(names) == 4
     assert all("/" not in name and " " not in name for name in names)
 

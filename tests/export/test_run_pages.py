@@ -232,7 +232,7 @@ def test_every_name_and_number_is_there(write, trained, read_page) -> None:
             if metric in METRICS:
                 assert f"{100 * interval.mean:.1f}" in text
                 assert f"{100 * interval.low:.1f} to {100 * interval.high:.1f}" in text
-        assert f"{100 * found.chance['hit_rate@1']:.1f}" in text
+        assert f"{100 * found.random_order['hit_rate@1']:.1f}" in text
     for name in ("first", "second", "the blind one", "random"):
         assert re.search(rf"<td>{name}</td>", page)
     for label in ("HR@1", "HR@5", "HR@20", "Tanimoto"):

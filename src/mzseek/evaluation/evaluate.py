@@ -66,7 +66,7 @@ class Evaluation(Tabular):
         The molecule of each.
     steps : dict of str to int
         The checkpoint that each metric was taken from: the best by it on validation.
-    chance : dict of str to float
+    random_order : dict of str to float
         Expected hit rates of an order at random.
     without_list : int
         Spectra of the fold that are not in the hit rates, having no list with the truth in it.
@@ -83,7 +83,7 @@ class Evaluation(Tabular):
     values: dict[str, _Values]
     molecule: dict[str, npt.NDArray[np.int32]]
     steps: dict[str, int]
-    chance: dict[str, float]
+    random_order: dict[str, float]
     without_list: int = 0
     chosen_by: dict[str, str] = field(default_factory=dict)
     no_fingerprint: str | None = None
@@ -129,7 +129,7 @@ class Evaluation(Tabular):
                 "value": [interval.mean for interval in intervals.values()],
                 "low": [interval.low for interval in intervals.values()],
                 "high": [interval.high for interval in intervals.values()],
-                "random": [self.chance.get(name) for name in intervals],
+                "random": [self.random_order.get(name) for name in intervals],
                 "spectra": [len(self.values[name]) for name in intervals],
                 "molecules": [interval.groups for interval in intervals.values()],
             },
@@ -145,7 +145,7 @@ class Evaluation(Tabular):
             "run": str(self.folder),
             **{name: interval.mean for name, interval in intervals.items()},
             "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
-            "random": self.chance,
+            "random": self.random_order,
             "steps": self.steps,
             "chosen_by": self.chosen_by,
             "without_list": self.without_list,
@@ -191,7 +191,7 @@ def evaluate(
         return scored_lists(run, prepared, how, step, progress)
 
     measured = measured_hits(run, prepared, how, at)
-    chance = chance_of(at(measured["hit_rate@1"].step), how.identity)
+    random_order = chance_of(at(measured["hit_rate@1"].step), how.identity)
     without = len(prepared.in_fold(how.fold)) - len(measured["hit_rate@1"].values)
     no_fingerprint = why_no_fingerprint(run)
     if no_fingerprint is None:
@@ -202,7 +202,7 @@ def evaluate(
         {name: metric.values for name, metric in measured.items()},
         {name: metric.molecule for name, metric in measured.items()},
         {name: metric.step for name, metric in measured.items()},
-        chance,
+        random_order,
         without,
         chosen_by={name: metric.chosen_by for name, metric in measured.items()},
         ranking=ranking(run, how),

@@ -354,7 +354,7 @@ def _validate(kind: type[T], table: Any, where: str) -> T:
     try:
         return TypeAdapter(kind).validate_python(table)
     except ValidationError as error:
-        first = min(error.errors(), key=lambda each: "unexpected" not in each["type"])
+        first = min(error.errors(), key=lambda problem: "unexpected" not in problem["type"])
         at = ": ".join(str(part) for part in first["loc"])
         raise ExperimentError(f"{where}: {at}: {first['msg'][:200]}") from error
 

@@ -18,7 +18,13 @@ from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES
 from mzseek.evaluation.regrets import FoldRegrets, regrets_of
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments.experiment import Column, Experiment, Row, Scale
-from mzseek.experiments.results import CHANCE, DECODED, Cell, read_values_file, write_values_file
+from mzseek.experiments.results import (
+    DECODED,
+    RANDOM_PREFIX,
+    Cell,
+    read_values_file,
+    write_values_file,
+)
 from mzseek.experiments.sweep import (
     USUAL_LISTS,
     CellPlan,
@@ -140,7 +146,7 @@ class HistoryKind(Kind):
         for cell in self.plan(experiment, Scale("paper")).values():
             for trial in cell.trials:
                 trial.options()  # refuses what a loss or an encoder does not have
-                if trial.setup.model == "random":
+                if trial.config.model == "random":
                     raise ExperimentError(f"{experiment.name}: random learns nothing over time")
 
     def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
@@ -324,7 +330,9 @@ class RunsKind(Kind):
                 utility = column.metric.removeprefix(DECODED)
                 check_name(UTILITIES, utility, f"{where}: decoded", ExperimentError)
             else:
-                check_name(_KNOWN, column.metric.removeprefix(CHANCE), where, ExperimentError)
+                check_name(
+                    _KNOWN, column.metric.removeprefix(RANDOM_PREFIX), where, ExperimentError
+                )
         for row in experiment.rows:
             for column in experiment.columns:
                 cell = plan_cell(experiment, row, column, Scale("paper"))
@@ -376,8 +384,8 @@ def chosen_values(trial: Trial, plan: CellPlan) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if len({point[0].lr for point in plan.grid}) > 1:
         chosen["lr"] = trial.lr
-    for index, (name, value) in enumerate(trial.setup.parts):
-        if len({point[0].setup.parts[index][1] for point in plan.grid}) > 1:
+    for index, (name, value) in enumerate(trial.config.parts):
+        if len({point[0].config.parts[index][1] for point in plan.grid}) > 1:
             chosen[name] = value
     return chosen
 
@@ -388,8 +396,8 @@ def _length(
     """Return the mean length of the lists that a row's models are trained on, truth included."""
     plan = plan_cell(experiment, row, column, scale)
     assert plan is not None
-    setup = plan.trials[0].setup
-    lists = site.lists(setup.fingerprint, setup.hard).candidates(setup.candidates)
+    config = plan.trials[0].config
+    lists = site.lists(config.fingerprint, config.hard).candidates(config.candidates)
     return Cell((float(lists.sizes.mean()),))
 
 

@@ -79,7 +79,7 @@ def runnable(experiment: Experiment, scale: Scale, can_mine: bool) -> tuple[Expe
     if can_mine:
         return experiment, scale
     plans = kind_named(experiment.kind).plan(experiment, scale)
-    mined = {row for (row, _), plan in plans.items() if any(t.setup.hard for t in plan.trials)}
+    mined = {row for (row, _), plan in plans.items() if any(t.config.hard for t in plan.trials)}
     rows = tuple(row for row in experiment.rows if row.key not in mined)
     return replace(experiment, rows=rows), scale
 
@@ -112,15 +112,15 @@ def reproduce(
     jobs = plan_trials(experiments, scale, site, drop_models=drop_models)
     begins(jobs)
     failed = run_jobs(jobs, engine=engine, progress=progress, say=say, ended=ended) if jobs else {}
-    found = {
+    measured = {
         experiment.name: _measured(experiment, scale, site, failed) for experiment in experiments
     }
     seconds = time.monotonic() - began
     written = []
-    for name, results in found.items():
+    for name, results in measured.items():
         metadata = {**results.metadata, "seconds": round(seconds, 1), "trials": len(jobs)}
         tested = scale.tests_claims or not kind_named(results.experiment.kind).needs_data
-        judged = verdicts(results, found, tested=tested)
+        judged = verdicts(results, measured, tested=tested)
         written.append(_written(replace(results, metadata=metadata), judged, out / name))
     return written
 
@@ -173,8 +173,8 @@ INDEX = "index.html"
 
 def write_page(out: Path) -> Path:
     """Write ``index.html`` from all results below the folder of a workspace."""
-    found = [_section(path.parent) for path in sorted((out / "results").glob(f"*/*/{RESULTS}"))]
-    sections = sorted(found, key=lambda section: (section["order"], section["key"]))
+    sections = [_section(path.parent) for path in sorted((out / "results").glob(f"*/*/{RESULTS}"))]
+    sections = sorted(sections, key=lambda section: (section["order"], section["key"]))
     claims = [claim for section in sections for claim in section["claims"]]
     return fill(
         "experiments.html",

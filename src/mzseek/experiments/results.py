@@ -25,7 +25,7 @@ from mzseek.io.manifest import read_object
 from mzseek.runs.run import CHECKPOINTS, Run
 
 DECODED = "decoded "  # before the name of a utility: the posterior decided for it, judged by it
-CHANCE = "chance "  # before the name of a metric: what an order at random reaches
+RANDOM_PREFIX = "chance "  # before the name of a metric: what an order at random reaches
 
 
 def read_values_file(file: Path, run: Run) -> dict[str, Any] | None:
@@ -83,7 +83,9 @@ class Measured:
         else:
             scored = evaluate(self._run, how)
             values = {name: float(of_query.mean()) for name, of_query in scored.values.items()}
-            values |= {f"{CHANCE}{name}": value for name, value in scored.chance.items()}
+            values |= {
+                f"{RANDOM_PREFIX}{name}": value for name, value in scored.random_order.items()
+            }
         tail = "|".join((candidates, fold, similarity or ""))
         self._values |= {f"{name}|{tail}": value for name, value in values.items()}
 
@@ -318,9 +320,9 @@ def _never_exceeds(results: Results, _: Others, *, column: str, bound: str) -> O
     """In every row, a column is at most another one."""
     pairs = _some_rows(results, [column, bound])
     tight = max(pairs, key=lambda key: pairs[key][0] - pairs[key][1])
-    value, most = pairs[tight]
-    shown = f"{_text(results, column, value)}, bound {_text(results, bound, most)}"
-    return value <= most + 1e-9, f"closest in {tight}: {shown}"
+    value, limit = pairs[tight]
+    shown = f"{_text(results, column, value)}, bound {_text(results, bound, limit)}"
+    return value <= limit + 1e-9, f"closest in {tight}: {shown}"
 
 
 def _within(
@@ -493,8 +495,8 @@ def comma_separated(results: Results) -> str:
                 results.cell(row.key, column.key),
                 results.published(row.key, column.key),
             )
-            said = experiment.texts.get(row.key, {}).get(column.key)
-            if cell is None and number is None and said is None:
+            published = experiment.texts.get(row.key, {}).get(column.key)
+            if cell is None and number is None and published is None:
                 continue
             mean = None if cell is None else cell.text or in_units(cell.mean, column)
             sd = None if cell is None else in_units(cell.sd, column)
@@ -502,7 +504,7 @@ def comma_separated(results: Results) -> str:
             writer.writerow(
                 [experiment.name, results.scale, row.key, column.key, column.metric,
                  column.candidates or "", experiment.fold, column.unit, _plain(mean), _plain(sd),
-                 0 if cell is None else len(cell.values), chosen, *(number or (said, None))]
+                 0 if cell is None else len(cell.values), chosen, *(number or (published, None))]
             )  # fmt: skip
     return text.getvalue()
 
@@ -533,17 +535,17 @@ def tex(text: str) -> str:
 
 def _about(results: Results) -> list[str]:
     experiment, metadata = results.experiment, results.metadata
-    said = [visible(experiment.about)] if experiment.about else []
+    paragraphs = [visible(experiment.about)] if experiment.about else []
     where = metadata.get("spectra", "no data")
-    said.append(
+    paragraphs.append(
         f"The paper's {experiment.paper}. Measured on {visible(str(where))}, {experiment.fold} "
         f"fold, scale {results.scale}; in brackets the paper's numbers on MassSpecGym."
         if metadata.get("spectra")
         else f"The paper's {experiment.paper}; in brackets as published."
     )
     if results.reduced:
-        said.append(f"Reduced: {'; '.join(results.reduced)}.")
-    return [line for paragraph in said for line in (paragraph, "")][:-1]
+        paragraphs.append(f"Reduced: {'; '.join(results.reduced)}.")
+    return [line for paragraph in paragraphs for line in (paragraph, "")][:-1]
 
 
 def _head(column: Column) -> str:

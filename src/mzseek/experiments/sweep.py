@@ -165,7 +165,7 @@ class TrialSetup:
 class Trial:
     """One run: its setup, with the values that are tuned filled in, learning rate and seed."""
 
-    setup: TrialSetup
+    config: TrialSetup
     lr: float
     seed: int
 
@@ -175,16 +175,16 @@ class Trial:
 
         An option that has its default is left out, so that tables share a run.
         """
-        defaults = _defaults(self.setup.loss, self.setup.model)
-        changed = tuple((name, v) for name, v in self.setup.parts if defaults.get(name) != v)
-        setup = replace(self.setup, parts=changed)
-        words = [setup.loss, "" if setup.model == "mlp" else setup.model, setup.candidates]
+        defaults = _defaults(self.config.loss, self.config.model)
+        changed = tuple((name, v) for name, v in self.config.parts if defaults.get(name) != v)
+        config = replace(self.config, parts=changed)
+        words = [config.loss, "" if config.model == "mlp" else config.model, config.candidates]
         words += [
             f"{name.partition('.')[2]}{f'{v:.4g}' if isinstance(v, float) else v}"
-            for name, v in setup.parts
+            for name, v in config.parts
         ]
         words += [f"lr{self.lr:g}", f"seed{self.seed}"]
-        content = json.dumps([vars(setup), self.lr, self.seed], sort_keys=True, default=str)
+        content = json.dumps([vars(config), self.lr, self.seed], sort_keys=True, default=str)
         digest = hashlib.sha256(content.encode()).hexdigest()[:8]
         return re.sub(r"[^A-Za-z0-9.+-]+", "-", "-".join(filter(None, words))) + f"-{digest}"
 
@@ -192,16 +192,16 @@ class Trial:
         """Return the options of `mzseek.training.train.train`."""
         from mzseek.training.options import Options, with_protocol
 
-        setup = self.setup
+        config = self.config
         parts: dict[str, dict[str, Any]] = {}
-        for name, value in setup.parts:
+        for name, value in config.parts:
             part, _, option = name.partition(".")
             parts.setdefault(part, {})[option] = value
         options = Options.of(
-            setup.loss, setup.model, parts, candidates=setup.candidates, epochs=setup.epochs,
+            config.loss, config.model, parts, candidates=config.candidates, epochs=config.epochs,
             lr=self.lr, seed=self.seed,
         )  # fmt: skip
-        return with_protocol(options, setup.protocol)
+        return with_protocol(options, config.protocol)
 
 
 # What is measured of a trial as soon as it has ended: metric, lists, fold, similarity.
@@ -247,7 +247,7 @@ def plan_cell(experiment: Experiment, row: Row, column: Column, scale: Scale) ->
     settings = {**column.settings, **row.settings, **row.in_columns.get(column.key, {})}
     scale = replace(scale, **row.scales.get(scale.name, {}))
     lists = column.candidates or USUAL_LISTS
-    setup = _setup(settings, lists, experiment, scale, where)
+    config = _trial_config(settings, lists, experiment, scale, where)
     rates = settings.get("lr", scale.lr or experiment.lr)
     rates = rates if isinstance(rates, tuple) else (rates,)
     if not rates:
@@ -255,14 +255,14 @@ def plan_cell(experiment: Experiment, row: Row, column: Column, scale: Scale) ->
     seeds = range(scale.seeds or experiment.seeds)
     grid = tuple(
         tuple(Trial(point, float(rate), seed) for seed in seeds)
-        for point in _points(setup)
-        for rate in (rates if setup.model != "random" else rates[:1])
+        for point in _points(config)
+        for rate in (rates if config.model != "random" else rates[:1])
     )
     similarity = settings.get("similarity")
     return CellPlan(grid, column.metric, lists, experiment.fold, similarity)
 
 
-def _setup(
+def _trial_config(
     settings: Mapping[str, Any], lists: str, experiment: Experiment, scale: Scale, where: str
 ) -> TrialSetup:
     for name in settings:
@@ -304,12 +304,12 @@ def _defaults(loss: str, model: str) -> dict[str, Any]:
     }
 
 
-def _points(setup: TrialSetup) -> list[TrialSetup]:
+def _points(config: TrialSetup) -> list[TrialSetup]:
     """Return one setup for each combination of the values that are tuned."""
-    names = [name for name, _ in setup.parts]
-    values = [value if isinstance(value, tuple) else (value,) for _, value in setup.parts]
+    names = [name for name, _ in config.parts]
+    values = [value if isinstance(value, tuple) else (value,) for _, value in config.parts]
     return [
-        replace(setup, parts=tuple(zip(names, chosen, strict=True)))
+        replace(config, parts=tuple(zip(names, chosen, strict=True)))
         for chosen in itertools.product(*values)
     ]
 
@@ -351,13 +351,13 @@ def plan_jobs(
     measures: dict[str, dict[Measure, None]] = {}
     for cell in cells:
         for trial in cell.trials:
-            name = f"{trial.setup.fingerprint}/{trial.name}"
+            name = f"{trial.config.fingerprint}/{trial.name}"
             trials.setdefault(name, trial)
             keeps |= {name} if cell.keeps_models else set()
             measures.setdefault(name, {})[cell.measure] = None
     jobs = []
     for name, trial in trials.items():
-        prepared = site.lists(trial.setup.fingerprint, trial.setup.hard)
+        prepared = site.lists(trial.config.fingerprint, trial.config.hard)
         drops_model = drop_models and name not in keeps
         jobs.append(
             TrialJob(
@@ -370,12 +370,12 @@ def plan_jobs(
 
 def run_folder(site: Workspace, trial: Trial) -> Path:
     """Return the folder of a trial's run."""
-    return site.runs(trial.setup.fingerprint) / trial.name
+    return site.runs(trial.config.fingerprint) / trial.name
 
 
 def measured_file(site: Workspace, trial: Trial) -> Path:
     """Return the file of a trial's numbers."""
-    return site.out / "measured" / trial.setup.fingerprint / f"{trial.name}.json"
+    return site.out / "measured" / trial.config.fingerprint / f"{trial.name}.json"
 
 
 def run_jobs(

@@ -176,7 +176,7 @@ class GraphFile:
 
     def _data(self, element: Element) -> Data:
         known = {key.id for key in self.keys}
-        found = []
+        values = []
         for data in element.all("data"):
             key = data.attributes.get("key", "")
             if data.children:
@@ -184,10 +184,10 @@ class GraphFile:
                 reason = f"{element.name} {id_!r} has elements in its data, expected plain text"
                 raise InputError(self._source.name, reason)
             if key in known:
-                found.append((key, data.text))
+                values.append((key, data.text))
             elif not key.startswith(PREFIX):
                 raise InputError(self._source.name, f"has data of a key {key!r} that it lacks")
-        return found
+        return values
 
 
 class EdgeTable:
@@ -199,8 +199,8 @@ class EdgeTable:
         if table is None:
             with source.open() as stream:
                 first = stream.read(2000).decode("utf-8", "replace").splitlines()[0]
-            found = format_names(header_names(first))
-            raise InputError(source.name, f"{_EXPECTED}; it begins with {found}")
+            formats = format_names(header_names(first))
+            raise InputError(source.name, f"{_EXPECTED}; it begins with {formats}")
         self._table = table
         self._ends = _ends(table.names) or (0, 1)
         self._others = [n for n in range(len(table.names)) if n not in self._ends]

@@ -32,17 +32,17 @@ class FinishedRun:
         As `mzseek.export.Output.counts` gives them.
     levels : mapping of str to int
         Features by level, of those annotated by this process.
-    facts : mapping
+    searched : mapping
         What was searched.
-    said : list of str
+    messages : list of str
         What the user should read.
     """
 
     out: Path
     counts: Mapping[str, int]
     levels: Mapping[str, int]
-    facts: Mapping[str, Any]
-    said: list[str]
+    searched: Mapping[str, Any]
+    messages: list[str]
 
     @property
     def is_empty(self) -> bool:
@@ -90,12 +90,12 @@ def annotate_files(
     config = config or AnnotateConfig()
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
-    steady = SourceGuard(files.paths)
+    guard = SourceGuard(files.paths)
     config = replace(config_for(config, files), explain=_explained(Path(out)))
     annotator = Annotator(config)  # whatever is missing is reported before anything is made
-    facts = annotator.facts()
+    searched = annotator.facts()
     known = run_settings(annotator, replace(settings, read=read), files.paths)
-    signature = _signature(annotator, steady)
+    signature = _signature(annotator, guard)
     with Output(Path(out), known, signature=signature, resume=resume, force=force) as output:
         for note in output.notes:
             log(note)
@@ -115,12 +115,12 @@ def annotate_files(
                 f"{error}; {output.resumed:,} features are written, and the same command with "
                 "--resume goes on after them"
             ) from error
-        steady.ensure_unchanged()
+        guard.ensure_unchanged()
         counts = output.counts(run.records)
-        said = finish_output(output, run, steady.hashes)
+        messages = finish_output(output, run, guard.hashes)
     levels = dict(sorted(run.levels.items()))
-    said = [*run.remarks(), *said, *_skipped_lines(output)]
-    return FinishedRun(Path(out), counts, levels, facts, said)
+    messages = [*run.remarks(), *messages, *_skipped_lines(output)]
+    return FinishedRun(Path(out), counts, levels, searched, messages)
 
 
 def _explained(out: Path) -> int:
@@ -138,12 +138,12 @@ def finish_output(
     return output.finish(records=run.records, inputs=known, more=run.facts())
 
 
-def run_settings(annotator: Annotator, given: Settings, paths: Sequence[Path]) -> Settings:
+def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]) -> Settings:
     """Return what writers must know of a run: inputs, database and options."""
-    tables = {"features": given.features, "network": given.network}
+    tables = {"features": settings.features, "network": settings.network}
     joined = {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
     return replace(
-        given,
+        settings,
         inputs=tuple(map(str, paths)),
         database=annotator.source.label,
         database_version=_digest(annotator.source.facts())[:16],
@@ -164,12 +164,12 @@ def _skipped_lines(output: Output) -> list[str]:
     return [*lines, *([f"… and {left:,} more: a folder as --out lists them all"] if left else [])]
 
 
-def _signature(annotator: Annotator, steady: SourceGuard) -> dict[str, str]:
+def _signature(annotator: Annotator, guard: SourceGuard) -> dict[str, str]:
     """Checksums of all that annotations depend on, by the name that users have for it."""
     contents = annotator.contents()
     parts = {
-        **{f"input {path}": sha256 for path, sha256 in steady.hashes.items()},
-        "the order of inputs": [str(path) for path in steady.hashes],
+        **{f"input {path}": sha256 for path, sha256 in guard.hashes.items()},
+        "the order of inputs": [str(path) for path in guard.hashes],
         **{
             f"--{name.replace('_', '-')}": [value, contents.get(name)]
             for name, value in annotator.config.to_dict().items()
@@ -179,5 +179,5 @@ def _signature(annotator: Annotator, steady: SourceGuard) -> dict[str, str]:
     return {name: _digest(value) for name, value in parts.items()}
 
 
-def _digest(facts: Any) -> str:
-    return sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+def _digest(value: Any) -> str:
+    return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()

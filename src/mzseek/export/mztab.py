@@ -409,7 +409,9 @@ def _named(annotation: Annotation) -> Sequence[Candidate]:
 
 def _source(candidate: Candidate) -> tuple[str, str] | None:
     """Return prefix and identifier of the first database that is known; None for none."""
-    return next((found for each in candidate.identifiers if (found := source_of(each))), None)
+    return next(
+        (source for identifier in candidate.identifiers if (source := source_of(identifier))), None
+    )
 
 
 def _identifier(candidate: Candidate) -> str:
@@ -419,7 +421,7 @@ def _identifier(candidate: Candidate) -> str:
 
 def _uri(candidate: Candidate) -> str:
     """Return the page of the identifier that the row has."""
-    return next((page for each in candidate.identifiers if (page := link(each))), NULL)
+    return next((page for identifier in candidate.identifiers if (page := link(identifier))), NULL)
 
 
 def _charge(annotation: Annotation) -> int:

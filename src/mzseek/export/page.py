@@ -11,9 +11,9 @@ from mzseek.io import atomic_file
 from mzseek.version import __version__
 
 
-def write_page(template: str, path: Path, facts: dict[str, Any]) -> Path:
+def write_page(template: str, path: Path, variables: dict[str, Any]) -> Path:
     """Fill a template and write the page; returns its path."""
-    text = templates().get_template(template).render(**facts)
+    text = templates().get_template(template).render(**variables)
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
     return path

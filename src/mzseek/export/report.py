@@ -130,10 +130,10 @@ class ReportWriter(RecordWriter):
 
 def _page(settings: Settings, counts: Counts, reasons: Mapping[str, int]) -> dict[str, Any]:
     """Return what the templates of head and foot are filled with."""
-    facts = run_facts(settings)
+    metadata = run_facts(settings)
     return {
         "title": settings.title,
-        "facts": facts,
+        "facts": metadata,
         "records": counts.records + sum(reasons.values()),
         "counts": counts,
         "levels": counts.by_level(),
@@ -146,7 +146,7 @@ def _page(settings: Settings, counts: Counts, reasons: Mapping[str, int]) -> dic
             knows_absence=counts.knows_absence,
             expected=settings.searched.get("expected_share"),
             objectives=counts.objectives,
-            has_prior=bool(facts["prior"]),
+            has_prior=bool(metadata["prior"]),
         ),
         "licences": sorted(counts.licences.items()),
     }

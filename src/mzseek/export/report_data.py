@@ -111,7 +111,7 @@ def percentage_words(
     has_prior : bool
         Whether a prior is applied.
     """
-    said = [
+    sentences = [
         "The probability that the answer is the molecule behind the spectrum (stereoisomers count "
         "as one molecule)."
     ]
@@ -123,31 +123,31 @@ def percentage_words(
             if expected is None
             else f"{100 * expected:g} % of your features"
         )
-        said.append(
+        sentences.append(
             "It includes the probability that the molecule is in the database at all, which starts "
             f"from the assumption that {share} are (--known)."
         )
         conditions += " and this share is right"
     else:
-        said.append(
+        sentences.append(
             "This model does not estimate whether the molecule is in the database: percentages "
             "hold for features whose molecule is."
         )
         whose = ", of features whose molecule is in the database,"
-    others = [each for each in sorted(objectives) if each != "hit"]
+    others = [objective for objective in sorted(objectives) if objective != "hit"]
     if others:
-        said.append(
+        sentences.append(
             f"Answers were chosen for {', '.join(others)}, so that another candidate of the "
             "feature may have a higher percentage."
         )
     if has_prior:
-        said.append(
+        sentences.append(
             "A prior is applied. Percentages were checked without it: with it they are not rates "
             "of right answers."
         )
     else:
-        said.append(f"Of 100 answers with 80 %{whose} about 80 are right, if {conditions}.")
-    return said
+        sentences.append(f"Of 100 answers with 80 %{whose} about 80 are right, if {conditions}.")
+    return sentences
 
 
 def badges(annotation: Annotation) -> list[str]:
@@ -260,7 +260,7 @@ def subscripted(formula: str) -> str:
     >>> subscripted("C8H10N4O2")
     'C₈H₁₀N₄O₂'
     """
-    return re.sub(r"(?<=[A-Za-z)\]])\d+", lambda found: found[0].translate(_SUBSCRIPTS), formula)
+    return re.sub(r"(?<=[A-Za-z)\]])\d+", lambda match: match[0].translate(_SUBSCRIPTS), formula)
 
 
 def feature_data(annotation: Annotation, *, in_full: int = IN_FULL) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.run import Run
 from mzseek.version import __version__
 
-CHANCE = "random"  # what an order by chance is called beside the runs
+RANDOM = "random"  # what an order by chance is called beside the runs
 METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
 DECODED = "tanimoto, decoded"
 LABELS = {**{name: FACTS[name].label for name in METRICS}, DECODED: "Tanimoto, decoded"}
@@ -87,7 +87,7 @@ def labelled(runs: Sequence[EvaluatedRun]) -> dict[str, EvaluatedRun]:
     RunError
         One run is there twice.
     """
-    labels = distinct_labels([item.run.folder for item in runs], taken=(CHANCE,))
+    labels = distinct_labels([item.run.folder for item in runs], taken=(RANDOM,))
     by_label = dict(zip(labels, runs, strict=True))
     if len(by_label) < len(runs):
         twice = next(label for label in labels if labels.count(label) > 1)
@@ -144,10 +144,10 @@ def tradeoff_rows(runs: Sequence[EvaluatedRun]) -> list[Row]:
         bounds = {m: (i.low, i.high) for m, i in intervals.items()}
         rows.append(Row(label, values, bounds, item.control))
     if runs:
-        values = {m: runs[0].evaluation.chance.get(m) for m in metrics}
+        values = {m: runs[0].evaluation.random_order.get(m) for m in metrics}
         if posteriors:
             values[DECODED] = posteriors[0].uniform.interval("tanimoto", "tanimoto").mean
-        rows.append(Row(CHANCE, values, {}, True))
+        rows.append(Row(RANDOM, values, {}, True))
     return rows
 
 
@@ -340,7 +340,7 @@ def write_runs_page(
                 for label, item in runs.items()
                 for warning in item.run.metadata["warnings"]
             ],
-            "made": [_made(label, item.run) for label, item in runs.items()],
+            "made": [_run_metadata(label, item.run) for label, item in runs.items()],
             "key": evaluated[0].run.metadata["data"]["key"][:12],
         },
     )
@@ -380,7 +380,7 @@ def _posterior(label: str, report: PosteriorReport) -> dict[str, object]:
     }
 
 
-def _made(label: str, run: Run) -> dict[str, object]:
+def _run_metadata(label: str, run: Run) -> dict[str, object]:
     return {
         "name": label,
         "loss": run.description.name,

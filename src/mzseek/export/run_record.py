@@ -20,13 +20,13 @@ _PACKAGES = ("numpy", "scipy", "rdkit")
 
 def versions() -> dict[str, str]:
     """Return the versions of mzseek, of Python, and of packages that numbers depend on."""
-    found = {"mzseek": __version__, "python": platform.python_version()}
+    by_package = {"mzseek": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            by_package[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return by_package
 
 
 def run_record(

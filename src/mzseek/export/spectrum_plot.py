@@ -203,10 +203,10 @@ def _draw_precursor(spectrum: Spectrum, axes: _Axes) -> list[str]:
 
 def _draw_peaks(spectrum: Spectrum, axes: _Axes) -> list[str]:
     """Draw one path for all peaks and one for the precursor's; of those half a unit apart one."""
-    near = np.abs(spectrum.mz - spectrum.precursor_mz) <= NEAR_PRECURSOR
+    is_precursor = np.abs(spectrum.mz - spectrum.precursor_mz) <= NEAR_PRECURSOR
     drawn: dict[tuple[bool, int], int] = {}
     for index in reversed(by_intensity(spectrum)):
-        drawn[bool(near[index]), round(2 * axes.x(spectrum.mz[index]))] = index
+        drawn[bool(is_precursor[index]), round(2 * axes.x(spectrum.mz[index]))] = index
     parts = []
     for is_near, colour in ((False, BLUE), (True, ORANGE)):
         indices = sorted(index for (kind, _), index in drawn.items() if kind is is_near)
@@ -256,11 +256,13 @@ def _draw_label(text: str, centre: float, box: Box, x: float | None, y: float) -
     )
 
 
-def _crosses(box: Box, own: float, tops: list[tuple[float, float]]) -> bool:
+def _crosses(box: Box, peak_x: float, tops: list[tuple[float, float]]) -> bool:
     """Return whether a peak's line runs through the box, or between the box and its own peak."""
-    left, right = min(box[0], own), max(box[2], own)
+    left, right = min(box[0], peak_x), max(box[2], peak_x)
     return any(
-        (left < x < right and y < box[3]) if x != own else (box[0] < x < box[2] and y < box[3] - 3)
+        (left < x < right and y < box[3])
+        if x != peak_x
+        else (box[0] < x < box[2] and y < box[3] - 3)
         for x, y in tops
     )
 

@@ -12,8 +12,8 @@ from mzseek.tensors import SparseRows, query_index
 def at_set_bits(values: Tensor, target: Target) -> Tensor:
     """Values where the target is set (times the target, where that is not 0/1)."""
     if isinstance(target, SparseRows):
-        places = query_index(target.sizes) * target.width + target.indices
-        return values.reshape(-1)[places]
+        flat_indices = query_index(target.sizes) * target.width + target.indices
+        return values.reshape(-1)[flat_indices]
     return values * target
 
 

@@ -110,8 +110,8 @@ def hit_rate_from_counts(ranks: RankCounts, k: int, ties: Ties = "expected") -> 
         return (better < k).astype(np.float64)
     if ties == "pessimistic":
         return (better + tied - tied_labelled < k).astype(np.float64)
-    places = np.clip(k - better, 0, tied)
-    return 1.0 - _all_wrong(places, tied, tied_labelled)
+    positions = np.clip(k - better, 0, tied)
+    return 1.0 - _all_wrong(positions, tied, tied_labelled)
 
 
 def expected_rank(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayLike) -> Values:
@@ -159,11 +159,11 @@ def rank_counts(scores: npt.ArrayLike, counts: npt.ArrayLike, labels: npt.ArrayL
     return RankCounts(*(lists.sum(flags, np.int64) for flags in (better, tied, tied & labels)))
 
 
-def _all_wrong(places: Counts, tied: Counts, labelled: Counts) -> Values:
+def _all_wrong(positions: Counts, tied: Counts, labelled: Counts) -> Values:
     """Probability C(t−q, j) / C(t, j) that j places hold none of q labelled among t tied."""
     # As a product it has j factors, or q with j and q exchanged, which leaves it the same. The
     # loop runs over factors, of which there are as few as k or as the twins of a molecule.
-    fewer, more = np.minimum(places, labelled), np.maximum(places, labelled)
+    fewer, more = np.minimum(positions, labelled), np.maximum(positions, labelled)
     wrong = np.ones(len(tied))
     for i in range(int(fewer.max(initial=0))):
         left = np.maximum(tied - more - i, 0) / np.maximum(tied - i, 1)

@@ -22,7 +22,7 @@ Bounds = tuple[float, float] | None
 _DRAWS = 2**20
 # With fewer molecules than this off the usual value, percentiles cover too rarely (of 24 molecules
 # at a rate of 2 %: in 38 % of the cases); from here on they cover in 93 % or more.
-_FEW = 10
+_MIN_GROUPS = 10
 # Draws of the cautious bounds, which read a far tail: right to about 1 %.
 _CAUTIOUS_DRAWS = 20_000
 # What float32 metrics may be beyond their bounds.
@@ -132,7 +132,7 @@ def _around(
         raise MetricError(f"resamples is {resamples}, expected at least 1")
     tail = (1 - level) / 2
     rng = np.random.default_rng(seed)
-    if bounds is not None and deciding_groups(sums, sizes) < _FEW:
+    if bounds is not None and deciding_groups(sums, sizes) < _MIN_GROUPS:
         low, high = _cautious(sums, sizes, tail, bounds, rng)
         return min(low, mean), max(high, mean)
     if len(sums) == 1:
@@ -181,8 +181,8 @@ def bootstrap_difference(
     if len(a) != len(b):
         raise MetricError(f"{len(a):,} values_a and {len(b):,} values_b, expected pairs")
     # The mean is linear: resampling differences is resampling both with the same draws.
-    spread = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    return bootstrap(a - b, groups, resamples, level, seed, spread)
+    difference_bounds = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    return bootstrap(a - b, groups, resamples, level, seed, difference_bounds)
 
 
 def deciding_groups(sums: Values, sizes: Values) -> float:

@@ -64,8 +64,8 @@ def mces_at_1(
         raise MetricError(f"threshold is {threshold}, expected more than 0, or -1 for none")
     package = _package("myopic_mces")
     solver = solver or _first_solver()
-    one, other = _canonical(smiles_predicted, "predicted"), _canonical(smiles_true, "true")
-    pairs = list(zip(one, other, strict=True))
+    predicted, true = _canonical(smiles_predicted, "predicted"), _canonical(smiles_true, "true")
+    pairs = list(zip(predicted, true, strict=True))
     # Hits are 0 without a solver, and spectra of one molecule often share their first candidate.
     distinct = sorted({pair for pair in pairs if pair[0] != pair[1]})
     distance = partial(_distance, package.MCES, threshold=threshold, solver=solver)

@@ -271,13 +271,13 @@ def in_order(
         ended = (future for future in pending if future.done())
         return next((future for future in ended if future.exception() is not None), None)
 
-    def has_room() -> bool:
+    def can_submit() -> bool:
         at_work = sum(not future.done() for future in pending)
         return len(pending) < AHEAD * jobs and at_work < at_once and failed() is None
 
     try:
         while True:
-            while not is_over and has_room():
+            while not is_over and can_submit():
                 try:
                     batch = next(source)
                 except StopIteration:

@@ -241,13 +241,13 @@ def fingerprint_hashes(rows: Words) -> Words:
 
 @compiled
 def _fill_sums(
-    rows: Words, rank: Ints, words: Words, starts: Ints, having: Ints, sizes: Ints,
+    rows: Words, rank: Ints, words: Words, starts: Ints, references: Ints, sizes: Ints,
     weights: npt.NDArray[np.float32], included: Flags, maybe_same: Flags, same: float,
     selected: Ints, sums: Floats, similarities: Floats,
 ) -> None:  # fmt: skip
     values, common = np.zeros(len(sizes)), np.zeros(len(sizes), np.int64)
     for row in range(len(rows)):
-        size = _count_common(rows[row], rank, words, starts, having, common)
+        size = _count_common(rows[row], rank, words, starts, references, common)
         for other in range(len(sizes)):
             either = size + sizes[other] - common[other]
             value = common[other] / either if either > 0 else 1.0
@@ -261,7 +261,7 @@ def _fill_sums(
 
 @compiled
 def _count_common(
-    row: Words, rank: Ints, words: Words, starts: Ints, having: Ints, common: Ints
+    row: Words, rank: Ints, words: Words, starts: Ints, references: Ints, common: Ints
 ) -> np.int64:
     """Count the bits of a row, and those in common with each reference, into `common`."""
     size = np.int64(0)
@@ -277,7 +277,7 @@ def _count_common(
                     dense[position // 64] |= np.uint64(1) << np.uint64(position % 64)
                 else:
                     for other in range(starts[position], starts[position + 1]):
-                        common[having[other]] += 1
+                        common[references[other]] += 1
             left >>= np.uint64(1)
             bit += 1
     for word in range(len(words)):

@@ -189,14 +189,14 @@ def collapse_warning(
     """Warning for predictions, shape (spectra, bits), that are all alike after so many steps."""
     if predictions is None or len(predictions) < 2:
         return None
-    spread = prediction_spread(predictions)
-    if spread >= COLLAPSED_BELOW:
+    deviation = prediction_spread(predictions)
+    if deviation >= COLLAPSED_BELOW:
         return None
     is_short = summed_rates(options, step) < LEARNING_ABOVE
     remedies = ["--bias log-odds"] if options.starts_bias and options.bias == "zero" else []
     remedies += ["more --epochs"] if is_short else []
     text = (
-        f"the model says nearly the same about every spectrum (spread {spread:.3f}, expected at "
+        f"the model says nearly the same about every spectrum (spread {deviation:.3f}, expected at "
         f"least {COLLAPSED_BELOW:g}): "
     )
     if is_short:
@@ -308,13 +308,13 @@ class Callbacks:
         outputs = predictions.embeddings
         if predictions.fingerprints is not None:
             outputs = predictions.fingerprints
-        spread = prediction_spread(outputs) if outputs is not None else 0.0
+        deviation = prediction_spread(outputs) if outputs is not None else 0.0
         self.history.append(
-            {"step": step, "epoch": round(epoch, 3), "loss": loss, **means, "spread": spread}
+            {"step": step, "epoch": round(epoch, 3), "loss": loss, **means, "spread": deviation}
         )
         better = [name for name, value in means.items() if self._is_better(name, value)]
         for name in better:
-            self.best[name] = {"step": step, "value": means[name], "spread": spread}
+            self.best[name] = {"step": step, "value": means[name], "spread": deviation}
         self._write_checkpoints(learner, better)
         if options.patience is not None:
             watched = watched_metric(options, self.measured_on)

@@ -263,7 +263,7 @@ def read_settings(
     texts: Iterable[str],
     loss: str,
     model: str,
-    given: Mapping[str, Mapping[str, Any]] | None = None,
+    options_by_part: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Options of the components, from ``PART.OPTION=VALUE`` and from what is given otherwise.
 
@@ -273,7 +273,7 @@ def read_settings(
         The part is the encoder, the scorer or the loss.
     loss, model : str
         Names of what is trained: they decide which options there are.
-    given : mapping, optional
+    options_by_part : mapping, optional
         Options that were given in another way, by part; None means "not given".
 
     Returns
@@ -300,7 +300,7 @@ def read_settings(
     if model in ENCODERS:
         kinds["encoder"] = (model, ENCODERS[model].options)
     parts: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
-    for part, options in (given or {}).items():
+    for part, options in (options_by_part or {}).items():
         parts[part] |= {name: value for name, value in options.items() if value is not None}
     for text in texts:
         where, equals, value = text.partition("=")

@@ -37,7 +37,7 @@ def test_numbers_are_shown_in_percent(mzseek, trained) -> None:
         assert f"{100 * interval.low:.1f}…{100 * interval.high:.1f}" in text
     for label in ("HR@1", "HR@5", "HR@20", "Tanimoto", "Cosine", "random"):
         assert label in text
-    assert f"{100 * found.chance['hit_rate@1']:.1f}" in text
+    assert f"{100 * found.random_order['hit_rate@1']:.1f}" in text
     assert "nearly the same about every spectrum" in " ".join(
         text.split()
     )  # its warning comes along
@@ -189,7 +189,7 @@ def test_names_of_other_columns_hide_no_run(name: str, mzseek, trained, tmp_path
     wanted.append(own.gain_over(other)["hit_rate@1"].mean)
     got = [float(cell) for cell in row.split() if "(" not in cell and "@" not in cell]
     assert got == pytest.approx(
-        [*(100 * v for v in wanted), 100 * own.chance["hit_rate@1"]], abs=0.06
+        [*(100 * v for v in wanted), 100 * own.random_order["hit_rate@1"]], abs=0.06
     )
 
 

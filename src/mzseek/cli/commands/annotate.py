@@ -268,12 +268,12 @@ def tell(done: "FinishedRun") -> None:
         f"{pluralize(counts['records'], 'record', 'records')} = {counts['answered']:,} answered "
         f"({features}) + {counts['set_aside']:,} skipped"
     )
-    _tell_database(done.facts["database"])
-    _tell_prior(done.facts["prior"])
+    _tell_database(done.searched["database"])
+    _tell_prior(done.searched["prior"])
     if done.levels:
         shown = ", ".join(f"{number:,} of level {level}" for level, number in done.levels.items())
         say(f"Confidence: {shown}")
-    for line in done.said:
+    for line in done.messages:
         say(plain(line))
     page = done.out / "report.html" if done.out.is_dir() else done.out
     say(f"[bold]Look at:[/bold] {plain(page)}")

@@ -333,7 +333,7 @@ def _show_table(scores: Any, columns: Sequence[tuple[str, Mapping[str, Any], str
             _interval(intervals[metric], sign, 1, 100) if metric in intervals else "–"
             for _, intervals, sign in columns
         ]
-        by_chance = scores.chance.get(metric)
+        by_chance = scores.random_order.get(metric)
         cells.append("–" if by_chance is None else f"{100 * by_chance:.1f}")
         table.add_row(METRICS[metric].label, *cells)
     show(table)
