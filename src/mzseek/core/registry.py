@@ -153,7 +153,7 @@ def options_from(
     --------
     >>> @dataclass(frozen=True)
     ... class Focal:
-    ...     gamma: float = option(2.0, "γ", least=0)
+    ...     gamma: float = option(2.0, "γ", at_least=0)
     >>> options_from(Focal, {}, "loss focal"), options_from(Focal, {"gamma": 3}, "loss focal")
     (Focal(gamma=2.0), Focal(gamma=3.0))
     >>> options_from(Focal, {"delta": 3}, "loss focal")
@@ -200,7 +200,7 @@ def option_from_text(
     --------
     >>> @dataclass(frozen=True)
     ... class Sizes:
-    ...     layers: int = option(3, "how many", least=1)
+    ...     layers: int = option(3, "how many", at_least=1)
     >>> option_from_text(Sizes, "layers", "4", "encoder mine")
     4
     >>> option_from_text(Sizes, "layers", "four", "encoder mine")
