@@ -9,7 +9,6 @@ a network to the validation fold of a prepared folder, and taken in proportion t
 
 import argparse
 import time
-from collections import Counter
 from statistics import median
 
 import torch
@@ -18,7 +17,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.datasets.slices import Slices
 from mzseek.evaluation.scored import validation_means
 from mzseek.experiments import experiment_named, names, scale_named
-from mzseek.experiments.kinds import kind_named
+from mzseek.experiments.cost import count_runs
 from mzseek.models import build
 from mzseek.models.model import TorchNetwork
 from mzseek.parallel.engine import keep_freed_memory
@@ -26,22 +25,7 @@ from mzseek.runs.predictions import predict
 from mzseek.training.options import Options
 from train_step import measure
 
-TRAIN, VAL, BATCH = 194_119, 19_429, 64  # MassSpecGym's folds
-EVERY = 1_000  # steps between validations
-USUAL = 253
-
-
-def trials():
-    """Every run of every experiment, once: how many of which loss on lists of which length."""
-    found = {}
-    for name in names():
-        cut, here = experiment_named(name).at(scale_named("paper"))
-        for cell in kind_named(cut.kind).plan(cut, here).values():
-            for trial in cell.trials:
-                if trial.config.model != "random":
-                    found[trial.config.fingerprint, trial.name] = trial
-    lengths = [t.config.hard[1] if t.config.hard else USUAL for t in found.values()]
-    return Counter(zip((t.config.loss for t in found.values()), lengths, strict=True))
+FOLDS = {"train": 194_119, "val": 19_429}  # MassSpecGym's
 
 
 def validation_seconds(prepared, loss):
@@ -67,19 +51,18 @@ def main():
     torch.set_num_threads(1)
     keep_freed_memory()
     prepared = Prepared.open(options.prepared)
-    steps = -(-TRAIN // BATCH) * 50
-    print(f"{steps:,} steps and {steps // EVERY} validations of {VAL:,} spectra for each run")
+    runs = count_runs(map(experiment_named, names()), scale_named("paper"))
     print(
         f"{'loss':10}{'list':>6}{'runs':>6}{'ms a step':>11}{'ms to validate':>16}{'CPU-hours':>11}"
     )
     total, longest = 0.0, 0.0
-    for (loss, length), count in sorted(trials().items()):
-        step = median(measure(loss, length)["step"]) / 1000
-        validation = validation_seconds(prepared, loss)
-        run = (step * steps + validation * VAL * (steps // EVERY)) / 3600
+    for size, count in sorted(runs.items(), key=lambda item: (item[0].loss, item[0].length)):
+        step = median(measure(size.loss, size.length)["step"]) / 1000
+        validation = validation_seconds(prepared, size.loss)
+        run = size.hours(FOLDS, step, validation)
         total, longest = total + count * run, max(longest, run)
         print(
-            f"{loss:10}{length:6}{count:6}{1000 * step:11.1f}{1000 * validation:16.2f}"
+            f"{size.loss:10}{size.length:6}{count:6}{1000 * step:11.1f}{1000 * validation:16.2f}"
             f"{count * run:11,.0f}",
             flush=True,
         )

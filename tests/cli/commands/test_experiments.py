@@ -117,6 +117,20 @@ def test_without_a_database_hard_negatives_are_not_run_and_the_rest_is(
     assert "all are equal" in text  # the example of decisions was run
 
 
+def test_a_plan_is_printed_and_nothing_is_started(mzseek, small_set, tmp_path: Path) -> None:
+    words = ("reproduce", "main", "front", "hard-negatives", "--scale", "paper", "--plan")
+    where = ("--data", small_set.folder.parent, "--out", tmp_path / "made")
+    text = mzseek.ok(*words, *where)
+    assert "all, shared runs once" in text
+    assert "core-hours" in text
+    status, text, _ = mzseek(*words, *where, "--json")
+    plan = json.loads(text.splitlines()[-1])["plan"]
+    assert status == 0
+    assert plan["hard-negatives"]["runs"] == 0  # there is no database
+    assert plan["all, shared runs once"]["runs"] == plan["main"]["runs"] > 100
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_folder_of_something_else_is_left_alone(mzseek, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     status, _, err = mzseek("reproduce", "toy", "--out", tmp_path)

@@ -197,6 +197,41 @@ def _list(requested: bool) -> None:
     raise typer.Exit
 
 
+def _plan(
+    experiments: "Sequence[Experiment]", scale: "Scale", as_json: bool, *,
+    data: Path | None, database: Path | None, drop_models: bool,
+) -> None:  # fmt: skip
+    """Print runs, hours and disk of each experiment and of all; nothing is written."""
+    from mzseek.experiments.cost import count_runs, estimate, fold_sizes
+
+    folds = fold_sizes(data)
+    can_mine = data is None or database is not None
+    named = {one.name: [one] for one in experiments} | {"all, shared runs once": [*experiments]}
+    estimates = {
+        name: estimate(count_runs(group, scale, can_mine=can_mine), folds, drop_models=drop_models)
+        for name, group in named.items()
+    }
+    if as_json:
+        print_json(
+            {
+                "scale": scale.name,
+                "spectra": folds,
+                "plan": {n: vars(e) for n, e in estimates.items()},
+            }
+        )
+        return
+    table = new_table()
+    for head in ("experiment", "runs", "core-hours", "longest run, h", "disk, GB, at most"):
+        table.add_column(head, justify="left" if head == "experiment" else "right")
+    for name, cost in estimates.items():
+        numbers = (f"{cost.hours:,.1f}", f"{cost.longest:,.1f}", f"{cost.disk / 1e9:,.1f}")
+        table.add_row(plain(name), f"{cost.runs:,}", *numbers)
+    show(table)
+    say(f"Scale {scale.name}, {folds['train']:,} training and {folds['val']:,} validation spectra.")
+    if not can_mine:
+        say("Rows of hard negatives are not run: needs a database (--database DB)")
+
+
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Experiments, as --list has them; all by default.")
@@ -220,6 +255,9 @@ def reproduce(
             "--list", callback=_list, is_eager=True, help="Name all experiments, and exit."
         ),
     ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Estimate runs, hours and disk; start nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the paper's tables and figures, with the published numbers beside.
@@ -237,6 +275,9 @@ def reproduce(
 
     size = scale_named(scale)
     chosen = [experiment_named(name) for name in dict.fromkeys(names or known())]
+    if plan:
+        _plan(chosen, size, as_json, data=data, database=database, drop_models=drop_models)
+        return
     _run(
         chosen, size, out, engine_named(engine, jobs, address), as_json, data=data,
         database=database, drop_models=drop_models,
