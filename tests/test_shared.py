@@ -189,7 +189,7 @@ def annotated(paths: Iterable[Path], out: Path) -> tuple[Counter[str], dict[str,
     for row in rows(out / "summary.tsv"):
         answered[Path(row["file"]).name] += int(row["spectra"])
     aside: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows(out / "set-aside.tsv"):
+    for row in rows(out / "skipped.tsv"):
         aside[Path(row["where"].split(": ")[0]).name][kind(row["reason"])] += 1
     assert answered.total() == done.counts["answered"]
     assert sum(each.total() for each in aside.values()) == done.counts["set_aside"]
