@@ -23,7 +23,7 @@ from mzseek.io import content_hash
 from mzseek.models import ModelSpec, build
 from mzseek.models.model import TorchNetwork
 from mzseek.parallel.engine import keep_freed_memory
-from mzseek.training.train import predict_fold
+from mzseek.runs.predictions import predict_fold
 
 SPECTRA, MOLECULES, CANDIDATES = 17_556, 2_998, 256
 

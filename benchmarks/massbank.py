@@ -80,7 +80,7 @@ def summary(runs: dict[str, Run], name: str, seeds: list[int]) -> dict:
         for metric in METRICS
         if (values := [one[metric] for one in found if metric in one])
     }
-    row["seconds"] = float(np.mean([runs[f"{name}-{seed}"].facts["seconds"] for seed in seeds]))
+    row["seconds"] = float(np.mean([runs[f"{name}-{seed}"].metadata["seconds"] for seed in seeds]))
     return row
 
 

@@ -70,7 +70,7 @@ def main():
             own = [runs[f"{name}-{seed}"] for seed in options.seeds]
             found = [evaluate(run, Scoring(candidates=setting)).to_dict() for run in own]
             cells = [cell([one[metric] for one in found if metric in one]) for metric in METRICS]
-            steps, validations = own[0].facts["steps"], len(own[0].history())
+            steps, validations = own[0].metadata["steps"], len(own[0].history())
             print(f"{loss:8s} {protocol:9s} {' '.join(cells)}  {steps}, {validations}")
     chance = evaluate(own[0], Scoring(candidates=setting)).random_order
     print(f"{'random':18s} {' '.join(f'{100 * chance[m]:14.1f}' for m in METRICS if m in chance)}")

@@ -94,7 +94,7 @@ def ranks(
         other = _with_tolerance(fitted, Tolerance(float(width), 0.001))
         pairs = zip(other.channels, other.states, said, strict=True)
         features = [c.features(own, asked) if c.needs_fragments else old for c, own, old in pairs]
-        parts = other.ranker.parts(features, asked.modes, asked.counts)
+        parts = other.ranker.contributions(features, asked.modes, asked.counts)
         column = parts[:, [c.needs_fragments for c in other.channels].index(True)]
         place = np.array(
             [
