@@ -112,7 +112,7 @@ def test_windows_that_are_much_the_same_are_read_together(monkeypatch) -> None:
     low, high = np.array([0, 5, 10, 900, 905]), np.array([100, 110, 120, 1000, 3000])
     assert list(module._shared_windows(low, high)) == [(0, 3), (3, 4), (4, 5)]
     assert list(module._shared_windows(low[:0], high[:0])) == []
-    monkeypatch.setattr(module, "_TOGETHER", 2)
+    monkeypatch.setattr(module, "_SHARED", 2)
     assert list(module._shared_windows(low, high)) == [(0, 2), (2, 3), (3, 4), (4, 5)]
 
 
