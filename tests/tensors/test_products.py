@@ -76,11 +76,11 @@ def gradients(result: Tensor, given: list[Tensor]) -> tuple[Tensor, ...]:
 @pytest.mark.parametrize("transpose", [True, False])
 @pytest.mark.parametrize("counted", [torch.int32, torch.int64])
 def test_equals_the_dense_operation(
-    operation, matrix, sparse, counts, dtype, transpose, pluralize
+    operation, matrix, sparse, counts, dtype, transpose, counted
 ) -> None:
     rows = sparse(matrix, binary=True, transpose=transpose)
     given = arguments(operation, len(counts), dtype)
-    got = operation.sparse(rows, counts.to(pluralize), *given)
+    got = operation.sparse(rows, counts.to(counted), *given)
     wanted = operation.dense(rows.dense(dtype), query_index(counts), *given)
     close = {"rtol": PRECISION[dtype], "atol": PRECISION[dtype]}
     torch.testing.assert_close(got, wanted, **close)
