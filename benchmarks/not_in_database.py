@@ -60,9 +60,9 @@ class Changed(Source):
         more = [each for each in self._added if abs(each.mass - mass) <= reach]
         return found + [each for each in more if each.key not in known]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what a run folder says of it."""
-        return self._source.facts()
+    def metadata(self) -> dict[str, Any]:
+        """Return the metadata of the source."""
+        return self._source.metadata()
 
 
 def main() -> None:

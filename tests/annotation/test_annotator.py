@@ -287,7 +287,7 @@ def believing(annotator):
 def test_an_analog_of_ones_own_library_speaks_for_the_truth(among_isomers, octanoic, make_library):
     row = (RELATIVE, "[M+H]+", octanoic.mz, octanoic.intensities)
     own = believing(Annotator(with_libraries(among_isomers, make_library([row]))))
-    assert own.facts()["added"] == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
+    assert own.metadata()["added"] == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
     before = analogs_part(believing(Annotator(among_isomers)), octanoic)
     assert analogs_part(own, octanoic) > before + 1
 
@@ -348,7 +348,7 @@ def test_nothing_is_handed_on_where_all_is_in_the_bundle(bundle_folder):
     annotator = Annotator(AnnotateConfig(model=bundle_folder, coverage=0.5))
     with annotator.shared_state() as folder:
         assert folder is None
-    assert annotator.facts()["added"] == {}
+    assert annotator.metadata()["added"] == {}
 
 
 def test_every_answer_says_that_the_model_does_not_know_the_instrument(config, features):
@@ -358,7 +358,7 @@ def test_every_answer_says_that_the_model_does_not_know_the_instrument(config, f
 
 
 def test_features_that_tables_name(config, annotator, features, tmp_path):
-    assert annotator.named().facts() == {}
+    assert annotator.named().metadata() == {}
     path = tmp_path / "listed.csv"
     path.write_text("feature,smiles\nf0,CCO\nf99,CCO\n")
     known = dataclasses.replace(
@@ -366,7 +366,7 @@ def test_features_that_tables_name(config, annotator, features, tmp_path):
     )
     named = Annotator(known).named()
     assert len(list(named.meet(features))) == len(features)
-    facts = named.facts()
+    facts = named.metadata()
     assert [(name, own["named"], own["not_met"], own["first"]) for name, own in facts.items()] == [
         ("the table of formulas", 2, 1, ["x"]), ("listed.csv", 2, 1, ["f99"]),
     ]  # fmt: skip

@@ -59,7 +59,7 @@ def table(tmp_path, plain):
 
 def test_no_prior_is_none(config):
     assert config().prior is config(prior=None).prior is config(prior="none").prior == "none"
-    assert Annotator(config()).facts()["prior"] is None
+    assert Annotator(config()).metadata()["prior"] is None
 
 
 @pytest.mark.parametrize("which", ["learned", "table"])
@@ -94,7 +94,7 @@ def test_a_molecule_of_the_table_rises_and_notes_count(config, features, plain, 
     said = f"cited.csv, which has 1 of {annotation.scored} candidates"
     assert any(said in note for note in annotation.notes)
     assert annotator.skipped_weights == [("cited.csv: line 4", "InChIKey 'nothing' is none")]
-    facts = annotator.facts()["prior"]
+    facts = annotator.metadata()["prior"]
     assert (facts["molecules"], facts["set_aside"]) == (2, 1)
     assert facts["rejects"] == [["cited.csv: line 4", "InChIKey 'nothing' is none"]]
 
@@ -213,7 +213,7 @@ def test_molecules_are_matched_by_their_first_block(write):
     values, inside = one.of([ETHANOL, "A" * 14, CAFFEINE])
     assert values.tolist() == [math.log(4), math.log(4), math.log(100)]  # the smallest for others
     assert inside == 2
-    assert one.facts["molecules"] == 2
+    assert one.metadata["molecules"] == 2
 
 
 def test_a_key_goes_before_a_structure_and_a_structure_stands_in_for_it(write):
@@ -238,7 +238,7 @@ def test_a_weight_that_is_none_is_told(write, weight):
     found = read_weights(write(f"smiles\tweight\nCCO\t{weight}\nCCN\t2\n", "a.tsv"), rejects)
     assert len(found.logs) == 1
     assert rejects == [("a.tsv: line 2", f"weight {weight!r} is no number above 0")]
-    assert found.facts["set_aside"] == 1
+    assert found.metadata["set_aside"] == 1
 
 
 def test_a_molecule_that_is_none_is_told(write):

@@ -32,7 +32,7 @@ def feature(adduct="[M+H]+", mz=195.08766, name="f"):
 
 def asked(one=None, lists=None, **options):
     source = ListedSource("mine", MOLECULES, {}, lists)
-    settings = {"tolerance": Tolerance(10.0), "ions": Ions(), "most": 100} | options
+    settings = {"tolerance": Tolerance(10.0), "ions": Ions(), "max_candidates": 100} | options
     return ask(one or feature(), source, **settings)
 
 
@@ -55,7 +55,7 @@ def test_every_ion_has_its_own_molecules_and_empty_ones_are_left_out():
 
 
 def test_capped_lists_keep_the_nearest_and_say_so():
-    question = asked(most=1)
+    question = asked(max_candidates=1)
     assert keys(question) == [["A"]]
     assert (question.found, question.kept) == (2, 1)
     assert question.notes[-1].startswith("2 candidates, of which the 1 nearest")
@@ -105,7 +105,7 @@ def test_tables_name_features_by_file_and_id():
 
 
 def test_long_lists_of_features_are_cut_as_others_are():
-    question = asked(lists={"f": [0, 1]}, most=1)
+    question = asked(lists={"f": [0, 1]}, max_candidates=1)
     assert keys(question) == [["A"]]
     assert question.notes[-1].startswith("2 candidates, of which the 1 nearest")
 
@@ -158,7 +158,11 @@ AMINE = Molecule("CCCNCCO", "BCLSJHWBDUYDTR", "C5H13NO", 103.099714)
 
 def candidates(one, *molecules, lists=None, **options):
     source = ListedSource("mine", list(molecules), {}, lists)
-    return ask(one, source, **({"tolerance": Tolerance(5.0), "ions": Ions(), "most": 9} | options))
+    return ask(
+        one,
+        source,
+        **({"tolerance": Tolerance(5.0), "ions": Ions(), "max_candidates": 9} | options),
+    )
 
 
 def test_a_permanent_cation_is_tried_as_such_and_as_nothing_else():
@@ -242,7 +246,7 @@ def test_what_is_met_is_struck_off(make_feature):
     named = Named({"a": ["1", "2"], "b": ["2", "3"]})
     features = [make_feature("2"), make_feature("9")]
     assert list(named.meet(features)) == features
-    assert named.facts() == {
+    assert named.metadata() == {
         "a": {"named": 2, "not_met": 1, "first": ["1"], "ambiguous": 0, "first_ambiguous": []},
         "b": {"named": 2, "not_met": 1, "first": ["3"], "ambiguous": 0, "first_ambiguous": []},
     }
@@ -266,7 +270,7 @@ def test_only_the_first_are_shown_in_the_order_of_the_table():
 
 def test_no_tables():
     assert not Named({})
-    assert (Named({}).facts(), Named({}).lines()) == ({}, [])
+    assert (Named({}).metadata(), Named({}).lines()) == ({}, [])
 
 
 def test_ids_of_several_files_are_named_with_their_file(make_feature):
@@ -276,7 +280,7 @@ def test_ids_of_several_files_are_named_with_their_file(make_feature):
     )
     named = Named({"mine.csv": ["1", "2"], "the table of formulas": ["b.mgf:1"]})
     list(named.meet([one, two]))
-    assert named.facts() == {
+    assert named.metadata() == {
         "mine.csv": {
             "named": 2, "not_met": 1, "first": ["2"], "ambiguous": 1, "first_ambiguous": ["1"],
         },

@@ -74,7 +74,7 @@ def test_features_of_every_format(tmp_path, make):
     [(where, reason)] = rejects
     assert where.startswith(str(tmp_path))
     assert reason == "names no feature, as other rows do"
-    assert source.facts()["set_aside"] == 1
+    assert source.metadata()["set_aside"] == 1
 
 
 def test_columns_that_the_user_names(tmp_path):
@@ -88,7 +88,7 @@ def test_columns_that_the_user_names(tmp_path):
 
 
 def test_facts_name_the_file_and_its_checksum(tmp_path):
-    facts = file_source(written(tmp_path, "smiles\nCCO\n"), []).facts()
+    facts = file_source(written(tmp_path, "smiles\nCCO\n"), []).metadata()
     assert facts["molecules"] == 1
     assert len(facts["sha256"]) == 64
 
@@ -123,8 +123,8 @@ def test_a_file_comes_back_as_it_was_described(tmp_path, text):
     save_described(tmp_path, source)
     again = open_described(tmp_path)
     path.unlink()
-    assert (again.label, again.facts(), again.by_feature) == (
-        source.label, source.facts(), source.by_feature)  # fmt: skip
+    assert (again.label, again.metadata(), again.by_feature) == (
+        source.label, source.metadata(), source.by_feature)  # fmt: skip
     assert again.molecules == source.molecules
     assert again.lists == source.lists
     assert again.within(46.041865, 0.001) == source.within(46.041865, 0.001)
@@ -153,7 +153,7 @@ def test_by_mass_with_all_that_the_store_knows(source):
 
 
 def test_facts(source):
-    facts = source.facts()
+    facts = source.metadata()
     assert (facts["kind"], facts["molecules"], source.label) == ("database", 3, "db")
     assert all(len(digest) == 64 for digest in facts["sha256"].values())
 

@@ -139,7 +139,7 @@ def test_saved_peaks_have_the_tolerance_that_was_asked_for(
 
 
 def test_the_report_says_what_percentages_rest_on(found, spectra, options, tmp_path):
-    share = found.facts["expected_share"]
+    share = found.metadata["expected_share"]
     assert f"assumption that {100 * share:g} % of" in found.save(tmp_path / "a.html").read_text()
     other = mz.annotate(spectra, expected_in_database=0.25, **options)
     assert "assumption that 25 % of" in other.save(tmp_path / "b.html").read_text()
@@ -162,7 +162,7 @@ def test_candidates_may_be_smiles_or_a_frame(found, spectra, options):
     by_frame = mz.annotate(spectra[0], database=frame, **options)
     assert np.allclose(by_frame.to_frame()["score"], listed.to_frame()["score"])
     assert "one two" in {each.name for each in by_frame[0].candidates}
-    assert listed.facts["database"]["path"] == "the candidates given"
+    assert listed.metadata["database"]["path"] == "the candidates given"
 
 
 def test_a_frame_with_features_has_a_list_for_each(found, spectra, options):

@@ -246,7 +246,7 @@ class Annotation:
         best = self.best
         if best is None:
             return ()
-        return (best, *(each for each in self.candidates if each is not best))
+        return (best, *(candidate for candidate in self.candidates if candidate is not best))
 
     def candidate(self, rank: int = 1) -> Candidate:
         """Return the candidate of a rank, from 1; raise `AnnotationError` if there is none."""
@@ -270,10 +270,12 @@ class Annotation:
         if not first:
             return self
         candidates = tuple(
-            replace(each, peaks=self.peaks_of(each), structure=structure(each.smiles))
-            if any(each is other for other in first)
-            else each
-            for each in self.candidates
+            replace(
+                candidate, peaks=self.peaks_of(candidate), structure=structure(candidate.smiles)
+            )
+            if any(candidate is other for other in first)
+            else candidate
+            for candidate in self.candidates
         )
         return replace(self, candidates=candidates)
 
@@ -295,7 +297,7 @@ class Annotation:
         """
         candidate = None if not self.candidates and rank == 1 else self.candidate(rank)
         fragments = FragmentSmiles(candidate)
-        found = [
+        rows = [
             (spectrum, peak)
             for spectrum, peaks in zip(self.feature.spectra, self.peaks_of(candidate), strict=True)
             for peak in peaks
@@ -303,12 +305,12 @@ class Annotation:
         copied = ("formula", "error_ppm", "charge", "bonds", "hydrogens")
         return Table(
             {
-                "spectrum": [spectrum.identifier for spectrum, _ in found],
-                "mz": [peak.mz for _, peak in found],
-                "intensity": [peak.intensity for _, peak in found],
-                "relative": [peak.intensity / strongest(s.intensities) for s, peak in found],
-                **{name: [getattr(peak, name) for _, peak in found] for name in copied},
-                "fragment": [fragments.smiles(peak.atoms) or None for _, peak in found],
+                "spectrum": [spectrum.identifier for spectrum, _ in rows],
+                "mz": [peak.mz for _, peak in rows],
+                "intensity": [peak.intensity for _, peak in rows],
+                "relative": [peak.intensity / strongest(s.intensities) for s, peak in rows],
+                **{name: [getattr(peak, name) for _, peak in rows] for name in copied},
+                "fragment": [fragments.smiles(peak.atoms) or None for _, peak in rows],
             }
         ).to_frame()
 

@@ -120,8 +120,8 @@ class Annotator:
         self.skipped_weights: list[tuple[str, str]] = []
         self.bundle = Bundle.open(config.model)
         self.fitted = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
-        own = [(Path(path).name, Library.open(path)) for path in config.library]
-        self.libraries = [(BUNDLED_LIBRARY, self.bundle.library), *own]
+        opened = [(Path(path).name, Library.open(path)) for path in config.library]
+        self.libraries = [(BUNDLED_LIBRARY, self.bundle.library), *opened]
         for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True):
             channel.use_library(state, self.bundle.library)
         # Refused before anything is scored: a coverage that the model does not promise.
@@ -133,8 +133,8 @@ class Annotator:
         self.added: Added = {}
         if self._shared:
             self.fitted, self.added = self._shared.extend(self.fitted)
-        elif own:
-            libraries = [library for _, library in own]
+        elif opened:
+            libraries = [library for _, library in opened]
             self.fitted, self.added = extend_channels(self.fitted, libraries, self.bundle.max_peaks)
         if key is not None and self.key != key:
             raise DatabaseError(
@@ -200,56 +200,61 @@ class Annotator:
         except MzseekError as error:
             if len(features) == 1:
                 return [_skipped(features[0], error)]
-            return [result for each in features for result in self.annotate_batch([each])]
+            return [result for feature in features for result in self.annotate_batch([feature])]
 
     def _annotate(self, features: Sequence[Feature]) -> list[Result]:
         looked_up = [self._query(feature) for feature in features]
-        queries = [each for each in looked_up if isinstance(each, FeatureQuery)]
+        queries = [query for query in looked_up if isinstance(query, FeatureQuery)]
         tolerance = self.config.precursor_tolerance
-        near = neighbours(queries, self.libraries, tolerance, self.bundle.names)
+        neighbour_lists = neighbours(queries, self.libraries, tolerance, self.bundle.names)
         if not self.is_strict:
-            queries = list(map(add_library_candidates, queries, near))
-        annotated = iter(self._annotate_queries(queries, near))
-        return [next(annotated) if isinstance(each, FeatureQuery) else each for each in looked_up]
+            queries = list(map(add_library_candidates, queries, neighbour_lists))
+        annotated = iter(self._annotate_queries(queries, neighbour_lists))
+        return [
+            next(annotated) if isinstance(query, FeatureQuery) else query for query in looked_up
+        ]
 
     def _annotate_queries(
-        self, queries: Sequence[FeatureQuery], near: Sequence[Neighbours]
+        self, queries: Sequence[FeatureQuery], neighbour_lists: Sequence[Neighbours]
     ) -> list[Annotation]:
         """Score and annotate queries, in their order."""
         confidence = self.bundle.confidence
-        full = [index for index, query in enumerate(queries) if query.kept]
+        with_candidates = [index for index, query in enumerate(queries) if query.kept]
         scored, molecules = score_with_background(
-            [queries[index] for index in full], [near[index].nearest for index in full],
+            [queries[index] for index in with_candidates],
+            [neighbour_lists[index].nearest for index in with_candidates],
             self.fitted, confidence, self.bundle.fingerprint, self.bundle.molecules,
             index=self.source.index,
         )  # fmt: skip
-        by_query = dict(zip(full, scored, strict=True))
+        by_query = dict(zip(with_candidates, scored, strict=True))
         label = None if self.prior is None else self.prior.label
         annotations = []
         for index, query in enumerate(queries):
             if index not in by_query:
                 annotations.append(
                     annotate_without_candidates(
-                        query, near[index], self.channels, self.config, label
+                        query, neighbour_lists[index], self.channels, self.config, label
                     )
                 )
                 continue
-            own, mode = by_query[index].scored, mode_of(query)
-            prior = None if self.prior is None else self.prior.of(query, molecules, own.rows, mode)
+            scores, mode = by_query[index].scored, mode_of(query)
+            prior = (
+                None if self.prior is None else self.prior.of(query, molecules, scores.rows, mode)
+            )
             annotations.append(
                 annotate_query(
-                    query, own, near[index], confidence.of(mode), self.channels,
-                    molecules.fingerprints(own.rows), self.config, by_query[index].evidence, prior,
-                    share=self.expected_share,
+                    query, scores, neighbour_lists[index], confidence.of(mode), self.channels,
+                    molecules.fingerprints(scores.rows), self.config, by_query[index].evidence,
+                    prior, share=self.expected_share,
                 )
             )  # fmt: skip
         notes = instrument_notes(self.config.instrument)
         tolerance = peak_tolerance(self.fitted)
         return [
-            replace(each, notes=(*each.notes, *notes), **tolerance).with_details(
+            replace(annotation, notes=(*annotation.notes, *notes), **tolerance).with_details(
                 self.config.explain
             )
-            for each in annotations
+            for annotation in annotations
         ]
 
     def _query(self, feature: Feature) -> FeatureQuery | SkippedFeature:
@@ -257,7 +262,7 @@ class Annotator:
         try:
             return ask(
                 feature, self.source, tolerance=config.precursor_tolerance, ions=config.ions,
-                most=config.max_candidates, formulas=self._formulas,
+                max_candidates=config.max_candidates, formulas=self._formulas,
                 keep_mass_mismatches=config.keep_mass_mismatches,
             )  # fmt: skip
         except AnnotationError as error:
@@ -295,12 +300,12 @@ class Annotator:
     def _source(self) -> Source:
         name = self.config.database
         if name is None:
-            facts = {
+            metadata = {
                 "kind": "bundled",
                 "path": str(self.bundle.folder),
                 "shipped": self.bundle.is_shipped,
             }
-            return StoreSource(self.bundle.molecules, BUNDLED_DATABASE, facts)
+            return StoreSource(self.bundle.molecules, BUNDLED_DATABASE, metadata)
         if name == LIBRARY:
             label, library = self.libraries[-1]
             return library_source(library, label)
@@ -332,9 +337,9 @@ class Annotator:
         index = self.source.index
         return {
             "model": _checksums(self.bundle),
-            "database": [self.source.facts(), None if index is None else dict(index.files)],
+            "database": [self.source.metadata(), None if index is None else dict(index.files)],
             "library": [_checksums(library) for _, library in self.libraries[1:]],
-            "prior": None if self.prior is None else self.prior.facts(),
+            "prior": None if self.prior is None else self.prior.metadata(),
         }
 
     @cached_property
@@ -342,8 +347,8 @@ class Annotator:
         """Checksum of `contents`."""
         return sha256(json.dumps(self.contents(), sort_keys=True).encode()).hexdigest()
 
-    def facts(self) -> dict[str, Any]:
-        """Return what ``run.json`` says of what was opened."""
+    def metadata(self) -> dict[str, Any]:
+        """Return the model, database, libraries and prior for ``run.json``."""
         library = self.bundle.library
         about = f"{len(library):,} spectra of {len(library.molecules):,} molecules"
         return {
@@ -353,13 +358,13 @@ class Annotator:
                 "about": f"Learned from {about}.",
                 "sha256": _checksums(self.bundle),
             },
-            "database": self.source.facts(),
+            "database": self.source.metadata(),
             "expected_share": self.expected_share,
             "libraries": [
                 {"label": label, "spectra": len(library), "sha256": _checksums(library)}
                 for label, library in self.libraries
             ],
-            "prior": None if self.prior is None else self.prior.facts(),
+            "prior": None if self.prior is None else self.prior.metadata(),
             "added": self.added,
         }
 
@@ -458,12 +463,12 @@ class AnnotationRun(Iterator[Annotation]):
         self._mismatches += annotation.mass_mismatches
         self._with_mismatches += annotation.mass_mismatches > 0
 
-    def facts(self) -> dict[str, Any]:
-        """Return what ``run.json`` says of share, libraries, tables, adduct rules and masses."""
-        searched = self.annotator.facts()
+    def metadata(self) -> dict[str, Any]:
+        """Return share, libraries, tables, adduct rules and masses for ``run.json``."""
+        searched = self.annotator.metadata()
         return {
             **{name: searched[name] for name in ("expected_share", "libraries", "added")},
-            "tables": self._named.facts(),
+            "tables": self._named.metadata(),
             "renamed_features": self._named.renamed(),
             "candidates_removed_by_ion_rules": dict(sorted(self._removed.items())),
             "mass_mismatches": {

@@ -37,7 +37,7 @@ from mzseek.version import __version__
 
 KIND = "index of molecules"
 _AGAIN = "make it again with `mzseek database index`"
-_PIECES = "pieces.*.npy"
+_FRAGMENTS = "pieces.*.npy"
 SUMS = "sums.npy"  # checksums of blocks of molecules, of what is read together
 _FIELDS = {"of": str, "molecules": int, "fingerprints": [str]}
 MANIFEST = Manifest(KIND, DatabaseError, _AGAIN, _FIELDS, versions=(1,))
@@ -85,13 +85,13 @@ def build_index(
     DatasetError, BusyError, WriteError
         Something else is in the way, another process is at it, or the disk is full.
     """
-    out, wanted = Path(out), tuple(dict.fromkeys(kinds))
+    out, fingerprint_kinds = Path(out), tuple(dict.fromkeys(kinds))
     fragment_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
-    work = partial(compute_batch, kinds=wanted, with_fragments=True)
+    work = partial(compute_batch, kinds=fingerprint_kinds, with_fragments=True)
     with sole_writer(out, "indexing molecules"):
         ensure_replaceable(out, KIND, ())
         with atomic_directory(out) as partial_folder:
-            forms = [(_file_of(kind), np.uint64, [_words_of(kind)]) for kind in wanted]
+            forms = [(_file_of(kind), np.uint64, [_words_of(kind)]) for kind in fingerprint_kinds]
             with (
                 fragment_writer(partial_folder) as fragments,
                 appendable_arrays(partial_folder, forms) as arrays,
@@ -99,18 +99,23 @@ def build_index(
                 done = 0
                 for table, words in LocalEngine(jobs).results(work, batches):
                     fragments.add(table)
-                    for kind, array in zip(wanted, arrays, strict=True):
+                    for kind, array in zip(fingerprint_kinds, arrays, strict=True):
                         array.append(words[kind])
                     done += len(table)
                     progress("molecules", done, total)
-            made = MoleculeIndex(partial_folder, done, wanted)
-            save_array(partial_folder / SUMS, made.block_sums())
+            index = MoleculeIndex(partial_folder, done, fingerprint_kinds)
+            save_array(partial_folder / SUMS, index.block_sums())
             versions = {"mzseek": __version__}
-            for kind in wanted:
+            for kind in fingerprint_kinds:
                 versions |= manifest_version(kind)  # type: ignore[arg-type]
             MANIFEST.write(
                 partial_folder,
-                {"of": of, "molecules": done, "fingerprints": list(wanted), "versions": versions},
+                {
+                    "of": of,
+                    "molecules": done,
+                    "fingerprints": list(fingerprint_kinds),
+                    "versions": versions,
+                },
             )
     return MoleculeIndex.open(out, of, total)
 
@@ -153,19 +158,19 @@ class MoleculeIndex:
             It is none, damaged, changed, or of another list.
         """
         folder = Path(folder)
-        facts = MANIFEST.read(folder)
-        if facts["of"] != of or facts["molecules"] != molecules:
+        manifest = MANIFEST.read(folder)
+        if manifest["of"] != of or manifest["molecules"] != molecules:
             raise DatabaseError(
                 f"{folder}: is the index of other molecules; {_AGAIN}, or remove it"
             )
-        for kind in facts["fingerprints"]:
-            check_version(kind, facts, folder, DatabaseError, _AGAIN)
-        MANIFEST.check_files(folder, facts)
+        for kind in manifest["fingerprints"]:
+            check_version(kind, manifest, folder, DatabaseError, _AGAIN)
+        MANIFEST.check_files(folder, manifest)
         # An index without sums of blocks, as once made, is read as a whole.
-        verified = [SUMS] if SUMS in facts["files"] else None
-        MANIFEST.check_files(folder, facts, checksums=True, names=verified)
-        index = cls(folder, molecules, facts["fingerprints"])
-        index.files = {name: file["sha256"] for name, file in facts["files"].items()}
+        verified = [SUMS] if SUMS in manifest["files"] else None
+        MANIFEST.check_files(folder, manifest, checksums=True, names=verified)
+        index = cls(folder, molecules, manifest["fingerprints"])
+        index.files = {name: file["sha256"] for name, file in manifest["files"].items()}
         if verified:
             index._open_sums()
         return index
@@ -175,8 +180,8 @@ class MoleculeIndex:
         shape = [len(reads), -(-len(self._fragments) // BLOCK)]
         sums = load_array(self.folder / SUMS, np.uint32, shape, DatabaseError, _AGAIN)
         self._sums = {
-            name: BlockSums(read, len(self._fragments), own)
-            for (name, read), own in zip(reads.items(), sums, strict=True)
+            name: BlockSums(read, len(self._fragments), row_sums)
+            for (name, read), row_sums in zip(reads.items(), sums, strict=True)
         }
 
     def block_sums(self) -> Sums:
@@ -187,24 +192,24 @@ class MoleculeIndex:
         def of_words(words: Words, first: int, end: int) -> list[Words]:
             return [words[first:end]]
 
-        words = {_file_of(kind): partial(of_words, own) for kind, own in self._words.items()}
-        return {_PIECES: self._fragments.arrays, **words}
+        words = {_file_of(kind): partial(of_words, array) for kind, array in self._words.items()}
+        return {_FRAGMENTS: self._fragments.arrays, **words}
 
-    def _check(self, what: str, places: npt.NDArray[np.int64]) -> None:
-        if what in self._sums and not self._sums[what].verify_rows(places):
+    def _check(self, what: str, rows: npt.NDArray[np.int64]) -> None:
+        if what in self._sums and not self._sums[what].verify_rows(rows):
             raise DatabaseError(f"{self.folder}: {what} has changed; {_AGAIN}")
 
-    def fragments(self, places: npt.NDArray[np.int64]) -> FragmentTable:
-        """Fragments of the molecules at these places."""
-        self._check(_PIECES, places)
-        return self._fragments.table(places)
+    def fragments(self, rows: npt.NDArray[np.int64]) -> FragmentTable:
+        """Fragments of the molecules at these rows."""
+        self._check(_FRAGMENTS, rows)
+        return self._fragments.table(rows)
 
-    def words(self, kind: str, places: npt.NDArray[np.int64]) -> Words:
-        """Packed fingerprints of the molecules at these places."""
-        self._check(_file_of(kind), places)
-        found = np.asarray(self._words[kind][places])
+    def words(self, kind: str, rows: npt.NDArray[np.int64]) -> Words:
+        """Packed fingerprints of the molecules at these rows."""
+        self._check(_file_of(kind), rows)
+        words = np.asarray(self._words[kind][rows])
         release_pages(self._words[kind])
-        return found
+        return words
 
 
 def _file_of(kind: str) -> str:
@@ -277,8 +282,8 @@ class Source(ABC):
         return ()
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """What a run folder says of it: how large, from where, which checksum."""
+    def metadata(self) -> dict[str, Any]:
+        """Size, origin and checksum for ``run.json``."""
 
 
 def formula_text(formula: str) -> str:
@@ -289,14 +294,14 @@ def formula_text(formula: str) -> str:
         raise AnnotationError(f"formula {formula[:40]!r}: {error}") from error
 
 
-def is_formula(formula: str, wanted: str) -> bool:
+def is_formula(formula: str, known: str) -> bool:
     """Return whether a molecule's formula is a known one; its charge counts only if that has one.
 
     Parameters
     ----------
     formula : str
         Of a molecule.
-    wanted : str
+    known : str
         As `formula_text` returns it.
 
     Examples
@@ -304,13 +309,13 @@ def is_formula(formula: str, wanted: str) -> bool:
     >>> is_formula("C5H14NO+", "C5H14NO"), is_formula("C5H14NO", "C5H14NO+")
     (True, False)
     """
-    return formula == wanted or _CHARGE.sub("", formula) == wanted
+    return formula == known or _CHARGE.sub("", formula) == known
 
 
 def distinct(molecules: Iterable[Molecule]) -> list[Molecule]:
     """Molecules of one key as one, with the names and sources of all, in an order of their own.
 
-    Spellings, tautomers of one skeleton and stereoisomers cannot be told apart here. The order is
+    Spellings, tautomers of one skeleton and stereoisomers are one molecule here. The order is
     by key, so that no order of a file shows.
 
     Examples
@@ -319,22 +324,26 @@ def distinct(molecules: Iterable[Molecule]) -> list[Molecule]:
     >>> [each.sources for each in distinct([one, replace(one, sources=("b",))])]
     [('a', 'b')]
     """
-    found: dict[str, list[Molecule]] = {}
+    by_key: dict[str, list[Molecule]] = {}
     for molecule in molecules:
-        found.setdefault(molecule.key or molecule.smiles, []).append(molecule)
-    return [_merged(found[key]) for key in sorted(found)]
+        by_key.setdefault(molecule.key or molecule.smiles, []).append(molecule)
+    return [_merged(by_key[key]) for key in sorted(by_key)]
 
 
 def _merged(same: Sequence[Molecule]) -> Molecule:
     if len(same) == 1:
         return same[0]
-    first = min(same, key=lambda each: (len(each.smiles), each.smiles))
-    names = [each.name for each in sorted(same, key=lambda each: each.smiles) if each.name]
+    first = min(same, key=lambda molecule: (len(molecule.smiles), molecule.smiles))
+    names = [
+        molecule.name
+        for molecule in sorted(same, key=lambda molecule: molecule.smiles)
+        if molecule.name
+    ]
     return replace(
         first,
         name=first.name or (names[0] if names else ""),
-        sources=tuple(dict.fromkeys(s for each in same for s in each.sources)),
-        identifiers=tuple(dict.fromkeys(i for each in same for i in each.identifiers)),
+        sources=tuple(dict.fromkeys(s for molecule in same for s in molecule.sources)),
+        identifiers=tuple(dict.fromkeys(i for molecule in same for i in molecule.identifiers)),
     )
 
 
@@ -367,7 +376,7 @@ def read_formulas(path: StrPath) -> dict[str, str]:
         names = format_names(table.names) if table else "no such header"
         raise InputError(path, f"{_EXPECTED}; it has {names}")
     feature, formula = columns
-    found: dict[str, str] = {}
+    formulas: dict[str, str] = {}
     for number, cells in table.rows(_refused(path)):
         if max(columns) >= len(cells):
             raise InputError(f"{path}: line {number}", f"has {len(cells)} columns")
@@ -378,14 +387,14 @@ def read_formulas(path: StrPath) -> dict[str, str]:
             read = formula_text(text)
         except AnnotationError as error:
             raise InputError(f"{path}: line {number}", str(error)) from error
-        if found.setdefault(name, read) != read:
+        if formulas.setdefault(name, read) != read:
             raise InputError(
                 f"{path}: line {number}", f"feature {name[:40]!r} has two formulas: "
-                f"{found[name]} and {read}",
+                f"{formulas[name]} and {read}",
             )  # fmt: skip
-    if not found:
+    if not formulas:
         raise InputError(path, "names no formula")
-    return found
+    return formulas
 
 
 def _columns(path: Path, names: Sequence[str]) -> tuple[int, int] | None:

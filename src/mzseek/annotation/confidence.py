@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 BINS = 10
 PPM = 20.0  # precursors of one m/z
 _FIELDS = {"nats": [float], "same": int, "other": int}
-_SAMPLE, _TOP, _FEW = 1_500, 100, 50
-_MOST = 5.0  # nats: a few hundred pairs say no more
+_SAMPLE, _TOP, _MIN_PAIRS = 1_500, 100, 50
+_MAX_LOG_ODDS = 5.0  # nats: a few hundred pairs say no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +60,12 @@ class MatchOdds:
         return {"nats": self.nats.tolist(), "same": self.same, "other": self.other}
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any], where: object = "match") -> "MatchOdds":
+    def from_dict(cls, data: Mapping[str, Any], where: object = "match") -> "MatchOdds":
         """From plain data; raises `BundleError`."""
-        check_fields(facts, _FIELDS, where, BundleError)
-        if not facts["nats"]:
+        check_fields(data, _FIELDS, where, BundleError)
+        if not data["nats"]:
             raise BundleError(f"{where}: has no nats")
-        return cls(np.array(facts["nats"], np.float64), facts["same"], facts["other"])
+        return cls(np.array(data["nats"], np.float64), data["same"], data["other"])
 
 
 def without_precursor(spectrum: Spectrum) -> Spectrum:
@@ -82,16 +82,21 @@ def without_precursor(spectrum: Spectrum) -> Spectrum:
 def library_without_precursors(library: Library) -> Library:
     """The same library, its spectra less the peaks of their precursors."""
     peaks = library.peaks
-    owner = peaks.list_index
+    list_index = peaks.list_index
     values, weights = np.asarray(peaks.values), np.asarray(peaks.weights)
-    far = np.abs(values - np.asarray(library.ions.precursors)[owner]) > AT_PRECURSOR
-    counts = np.bincount(owner[far], minlength=len(library))
-    far |= counts[owner] == 0
-    kept = PeakLists(
-        pointers(np.bincount(owner[far], minlength=len(library))), values[far], weights[far]
+    far = np.abs(values - np.asarray(library.ions.precursors)[list_index]) > AT_PRECURSOR
+    counts = np.bincount(list_index[far], minlength=len(library))
+    far |= counts[list_index] == 0
+    remaining = PeakLists(
+        pointers(np.bincount(list_index[far], minlength=len(library))), values[far], weights[far]
     )
     return Library.from_arrays(
-        library.folder, kept, library.ions, library.molecule_of, library.records, library.molecules
+        library.folder,
+        remaining,
+        library.ions,
+        library.molecule_of,
+        library.records,
+        library.molecules,
     )
 
 
@@ -114,15 +119,15 @@ def fit_match_odds(library: Library, mode: int) -> MatchOdds | None:
     if not len(chosen):
         return None
     spectra = [without_precursor(_spectrum(library, int(record))) for record in chosen]
-    found = library_without_precursors(library).search(spectra, "cosine", _TOP, precursor_ppm=PPM)
-    same, others = _best_of_pairs(library, chosen, found)
-    if len(same) < _FEW or len(others) < _FEW:
+    matches = library_without_precursors(library).search(spectra, "cosine", _TOP, precursor_ppm=PPM)
+    same, others = _best_of_pairs(library, chosen, matches)
+    if len(same) < _MIN_PAIRS or len(others) < _MIN_PAIRS:
         return None
     return MatchOdds(_odds(same, others), len(same), len(others))
 
 
 def _best_of_pairs(
-    library: Library, chosen: npt.NDArray[np.int64], found: Matches
+    library: Library, chosen: npt.NDArray[np.int64], matches: Matches
 ) -> tuple[Floats, Floats]:
     """BestMatches similarities of each spectrum with its own molecule, and with others of its m/z.
 
@@ -135,7 +140,7 @@ def _best_of_pairs(
     scores = {
         (query, record): score
         for query, record, score in zip(
-            found.queries.tolist(), found.records.tolist(), found.scores.tolist(), strict=True
+            matches.queries.tolist(), matches.records.tolist(), matches.scores.tolist(), strict=True
         )
     }
     order = np.argsort(precursors, kind="stable")
@@ -145,23 +150,26 @@ def _best_of_pairs(
     best: tuple[dict[tuple[int, int], float], ...] = ({}, {})
     for query, record in enumerate(chosen.tolist()):
         for other in order[low[query] : high[query]].tolist():
-            own = bool(molecule[other] == molecule[record])
-            if modes[other] != modes[record] or (own and whose[other] == whose[record]):
+            is_same = bool(molecule[other] == molecule[record])
+            if modes[other] != modes[record] or (is_same and whose[other] == whose[record]):
                 continue
             key = (query, int(molecule[other]))
-            kept = best[0 if own else 1]
-            kept[key] = max(kept.get(key, 0.0), scores.get((query, other), 0.0))
-    same, others = (np.array(list(each.values()), np.float64) for each in best)
+            best_scores = best[0 if is_same else 1]
+            best_scores[key] = max(best_scores.get(key, 0.0), scores.get((query, other), 0.0))
+    same, others = (np.array(list(scores_of.values()), np.float64) for scores_of in best)
     return same, others
 
 
 def _odds(same: Floats, others: Floats) -> Floats:
     """Log of the ratio of two histograms, one added to each bin, made to rise, and bounded."""
     edges = np.linspace(0, 1, BINS + 1)
-    counts = [np.histogram(np.minimum(each, 1.0), edges)[0] + 1.0 for each in (same, others)]
-    nats = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
-    rising = isotonic_regression(nats, weights=counts[0] + counts[1]).x
-    return np.asarray(np.clip(rising, -_MOST, _MOST))
+    counts = [
+        np.histogram(np.minimum(similarities, 1.0), edges)[0] + 1.0
+        for similarities in (same, others)
+    ]
+    log_odds = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
+    rising = isotonic_regression(log_odds, weights=counts[0] + counts[1]).x
+    return np.asarray(np.clip(rising, -_MAX_LOG_ODDS, _MAX_LOG_ODDS))
 
 
 def _sample(records: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
@@ -171,9 +179,9 @@ def _sample(records: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
 
 
 def _spectrum(library: Library, record: int) -> Spectrum:
-    own = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
+    rows = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
     return Spectrum(
-        np.array(library.peaks.values[own]), np.array(library.peaks.weights[own]),
+        np.array(library.peaks.values[rows]), np.array(library.peaks.weights[rows]),
         float(library.ions.precursors[record]), None, int(library.ions.modes[record]) or None,
         str(record),
     )  # fmt: skip
@@ -351,7 +359,7 @@ class InDatabase:
         return {"names": list(NAMES), **values, "auc": dict(self.auc)}
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any], where: object = "in_database") -> "InDatabase":
+    def from_dict(cls, data: Mapping[str, Any], where: object = "in_database") -> "InDatabase":
         """Read plain data.
 
         Raises
@@ -359,14 +367,14 @@ class InDatabase:
         BundleError
             A field is missing or of another type, or the features are others.
         """
-        check_fields(facts, _FIELDS_in_database, where, BundleError)
-        arrays = [np.array(facts[name], np.float64) for name in ("mean", "spread", "weights")]
-        if tuple(facts["names"]) != NAMES or {len(array) for array in arrays} != {len(NAMES)}:
+        check_fields(data, _FIELDS_in_database, where, BundleError)
+        arrays = [np.array(data[name], np.float64) for name in ("mean", "spread", "weights")]
+        if tuple(data["names"]) != NAMES or {len(array) for array in arrays} != {len(NAMES)}:
             raise BundleError(f"{where}: has other features than this version of mzseek reads")
         if not (arrays[1] > 0).all():
             raise BundleError(f"{where}: has a spread of 0 or less")
         values: dict[str, Any] = {
-            name: facts[name] for name in _FIELDS_in_database if name != "names"
+            name: data[name] for name in _FIELDS_in_database if name != "names"
         }
         return cls(**values | dict(zip(("mean", "spread", "weights"), arrays, strict=True)))
 
@@ -402,14 +410,14 @@ def fit_logistic(
         value = share @ np.logaddexp(0, -margin) + 0.5 * l2 * at[:-1] @ at[:-1]
         return float(value), np.append(values.T @ slope + l2 * at[:-1], slope.sum())
 
-    found = minimize(loss, np.zeros(values.shape[1] + 1), jac=True, method="L-BFGS-B")
-    return np.asarray(found.x[:-1]), float(found.x[-1])
+    solution = minimize(loss, np.zeros(values.shape[1] + 1), jac=True, method="L-BFGS-B")
+    return np.asarray(solution.x[:-1]), float(solution.x[-1])
 
 
 MODES = {"positive": 1, "negative": -1}
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-UNLIKE = 0.05  # "unlike anything known": below this quantile
+OUT_OF_DOMAIN = 0.05  # "unlike anything known": below this quantile
 _SLACK = 1e-9
 _FIELDS_confidence = {
     "calibration": {"temperature": float, "power": float, "floor": float},
@@ -488,10 +496,12 @@ class PolarityCalibration:
         if not 0 < coverage < 1:
             raise BundleError(f"coverage is {coverage:g}, expected above 0 and below 1")
         table = self.together if spectra > 1 and self.together else self.thresholds
-        fitting = [each for each in sorted(table) if each >= coverage - _SLACK]
+        fitting = [fitted for fitted in sorted(table) if fitted >= coverage - _SLACK]
         if not fitting:
-            most = max(table, default=0.0)
-            raise BundleError(f"coverage is {coverage:g}, and this model promises {most:g} at most")
+            highest = max(table, default=0.0)
+            raise BundleError(
+                f"coverage is {coverage:g}, and this model promises {highest:g} at most"
+            )
         return fitting[0], table[fitting[0]]
 
     def ion_prior(self, adduct: str) -> float:
@@ -500,7 +510,7 @@ class PolarityCalibration:
 
     def unlike(self, nearest: float) -> bool:
         """Whether the nearest reference spectrum is further off than of nearly all unknowns."""
-        return nearest < self.nearest.get(UNLIKE, 0.0)
+        return nearest < self.nearest.get(OUT_OF_DOMAIN, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -520,7 +530,7 @@ class PolarityCalibration:
 
     @classmethod
     def from_dict(
-        cls, facts: Mapping[str, Any], where: object = "confidence"
+        cls, data: Mapping[str, Any], where: object = "confidence"
     ) -> "PolarityCalibration":
         """From plain data.
 
@@ -529,35 +539,37 @@ class PolarityCalibration:
         BundleError
             A field is missing, of another type or out of range.
         """
-        check_fields(facts, _FIELDS_confidence, where, BundleError)
+        check_fields(data, _FIELDS_confidence, where, BundleError)
         try:
-            pooling = Pooling(facts["dependence"])
+            pooling = Pooling(data["dependence"])
         except DecisionError as error:
             raise BundleError(f"{where}: {error}") from error
-        calibration = Calibration(**{name: float(facts["calibration"][name]) for name in _KEPT})
+        calibration = Calibration(
+            **{name: float(data["calibration"][name]) for name in _CALIBRATION_FIELDS}
+        )
         if not calibration.temperature > 0 or not 0 <= calibration.floor < 1:
             raise BundleError(f"{where}: calibration is {calibration}, which is none")
-        if not 0 < facts["floor"] <= 1:
-            raise BundleError(f"{where}: floor is {facts['floor']}, expected above 0, at most 1")
-        in_database, match = facts["in_database"], facts["match"]
+        if not 0 < data["floor"] <= 1:
+            raise BundleError(f"{where}: floor is {data['floor']}, expected above 0, at most 1")
+        in_database, match = data["in_database"], data["match"]
         return cls(
             calibration,
             pooling,
-            _numbers(facts["thresholds"], where),
-            _numbers(facts["together"], where),
-            dict(facts["ions"]),
-            float(facts["floor"]),
-            _numbers(facts["nearest"], where),
+            _numbers(data["thresholds"], where),
+            _numbers(data["together"], where),
+            dict(data["ions"]),
+            float(data["floor"]),
+            _numbers(data["nearest"], where),
             None
             if in_database is None
             else InDatabase.from_dict(in_database, f"{where}, in_database"),
             None if match is None else MatchOdds.from_dict(match, f"{where}, match"),
-            facts["molecules"],
-            facts["own"],
+            data["molecules"],
+            data["own"],
         )
 
 
-_KEPT = ("temperature", "power", "floor")
+_CALIBRATION_FIELDS = ("temperature", "power", "floor")
 
 
 @dataclass(frozen=True, eq=False)
@@ -575,10 +587,10 @@ class Confidence:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {mode: own.to_dict() for mode, own in self.modes.items()}
+        return {mode: calibration.to_dict() for mode, calibration in self.modes.items()}
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any], where: object = "confidence") -> "Confidence":
+    def from_dict(cls, data: Mapping[str, Any], where: object = "confidence") -> "Confidence":
         """From plain data.
 
         Raises
@@ -586,10 +598,10 @@ class Confidence:
         BundleError
             An ion mode or one of its fields is missing, or of another type.
         """
-        check_fields(facts, dict.fromkeys(MODES, dict), where, BundleError)
+        check_fields(data, dict.fromkeys(MODES, dict), where, BundleError)
         return cls(
             {
-                mode: PolarityCalibration.from_dict(facts[mode], f"{where}, {mode} mode")
+                mode: PolarityCalibration.from_dict(data[mode], f"{where}, {mode} mode")
                 for mode in MODES
             }
         )

@@ -154,15 +154,15 @@ class AnnotateConfig:
     def _read_formulas(self) -> None:
         from mzseek.annotation.features import normalise_name
 
-        given: Any = self.formulas or ()
-        if isinstance(given, str | os.PathLike):
+        formulas: Any = self.formulas or ()
+        if isinstance(formulas, str | os.PathLike):
             from mzseek.annotation.candidates import read_formulas
 
-            object.__setattr__(self, "formulas_path", str(Path(given).resolve()))
-            given = read_formulas(given)
-        if isinstance(given, Mapping):
-            given = given.items()
-        pairs = tuple((normalise_name(str(name)), str(text)) for name, text in given)
+            object.__setattr__(self, "formulas_path", str(Path(formulas).resolve()))
+            formulas = read_formulas(formulas)
+        if isinstance(formulas, Mapping):
+            formulas = formulas.items()
+        pairs = tuple((normalise_name(str(name)), str(text)) for name, text in formulas)
         object.__setattr__(self, "formulas", pairs)
 
     def _check(self) -> None:

@@ -83,8 +83,8 @@ class Tolerance:
         return max(mz * self.ppm * 1e-6, self.least)
 
     def __str__(self) -> str:
-        said = [f"{self.ppm:g} ppm"] if self.ppm else []
-        return " or ".join([*said, f"{self.least:g} Da"] if self.least else said)
+        terms = [f"{self.ppm:g} ppm"] if self.ppm else []
+        return " or ".join([*terms, f"{self.least:g} Da"] if self.least else terms)
 
 
 # Fields that name a feature, the first that a record has. What a record states as its identifier
@@ -253,14 +253,14 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
             duplicates += len(spectrum) - len(mz)
             spectrum = replace(spectrum, mz=mz, intensities=intensities)
         merged.append(spectrum)
-    kept: list[Spectrum] = []
+    distinct: list[Spectrum] = []
     by_peaks: dict[tuple[str | None, int | None, bytes], list[Spectrum]] = {}
     for spectrum in sorted(merged, key=_order):
         same = by_peaks.setdefault((spectrum.adduct, spectrum.charge, spectrum.mz.tobytes()), [])
         if not any(_is_copy(spectrum, other) for other in same):
             same.append(spectrum)
-            kept.append(spectrum)
-    repeated, profiles = len(merged) - len(kept), sum(map(is_profile, kept))
+            distinct.append(spectrum)
+    repeated, profiles = len(merged) - len(distinct), sum(map(is_profile, distinct))
     notes = [
         pluralize(number, *words)
         for number, words in (
@@ -276,7 +276,7 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
         )
         if number
     ]  # fmt: skip
-    return tuple(kept), repeated, notes
+    return tuple(distinct), repeated, notes
 
 
 def _skipped_peaks(spectrum: Spectrum) -> int:
@@ -291,15 +291,17 @@ def _order(spectrum: Spectrum) -> tuple[float, int, bytes, str, str, str]:
     return spectrum.precursor_mz, len(spectrum), peaks, ion, metadata, spectrum.identifier
 
 
-def _is_copy(one: Spectrum, other: Spectrum) -> bool:
+def _is_copy(spectrum: Spectrum, other: Spectrum) -> bool:
     """Whether spectra of one ion and of the same m/z are the same but for the unit of intensity."""
-    if abs(one.precursor_mz - other.precursor_mz) > _SAME_PRECURSOR * one.precursor_mz:
+    if abs(spectrum.precursor_mz - other.precursor_mz) > _SAME_PRECURSOR * spectrum.precursor_mz:
         return False
-    if len(one) < _TELLING_PEAKS and any(
-        one.metadata.get(key) != other.metadata.get(key) for key in ("collision_energy", _TIME)
+    if len(spectrum) < _TELLING_PEAKS and any(
+        spectrum.metadata.get(key) != other.metadata.get(key) for key in ("collision_energy", _TIME)
     ):
         return False
-    shares, others = (each.intensities / each.intensities.max() for each in (one, other))
+    shares, others = (
+        measured.intensities / measured.intensities.max() for measured in (spectrum, other)
+    )
     return bool(np.allclose(shares, others, rtol=_SAME_SHARE, atol=0.0))
 
 
@@ -312,8 +314,8 @@ def feature_id(spectrum: Spectrum) -> str:
     >>> feature_id(one)
     ''
     """
-    own = spectrum.metadata.get(FEATURE_ID, "").strip()
-    return "" if own in _NO_ID else own
+    stated = spectrum.metadata.get(FEATURE_ID, "").strip()
+    return "" if stated in _NO_ID else stated
 
 
 def fault_of(spectrum: Spectrum) -> str | None:
@@ -336,13 +338,13 @@ def fault_of(spectrum: Spectrum) -> str | None:
     )
 
 
-def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
+def name_of(spectrum: Spectrum, index: int) -> tuple[str, str]:
     """Name of a spectrum's feature, and the field it was taken from.
 
     Parameters
     ----------
     spectrum : Spectrum
-    place : int
+    index : int
         Of the spectrum among those that were read, from 1: its name where it has no other.
 
     Examples
@@ -359,11 +361,15 @@ def name_of(spectrum: Spectrum, place: int) -> tuple[str, str]:
         if (text := normalise_name(spectrum.metadata.get(field, ""))) not in _NOTHING
     }
     # Readers take a title or a scan for an identifier where a record states none.
-    own = normalise_name(spectrum.identifier)
-    if own and not _BY_PLACE.fullmatch(own) and not any(map(own.startswith, named.values())):
-        return own, IDENTIFIER
+    identifier = normalise_name(spectrum.identifier)
+    if (
+        identifier
+        and not _BY_PLACE.fullmatch(identifier)
+        and not any(map(identifier.startswith, named.values()))
+    ):
+        return identifier, IDENTIFIER
     for field, text in named.items():
         return text, field
     if spectrum.metadata.get("scans", "").strip() == "0":
         return "0", "scans"  # MS-DIAL counts features from 0; a place would be another's number
-    return str(place), INDEX
+    return str(index), INDEX

@@ -184,8 +184,8 @@ def _as_stated(feature: Feature, tolerance: Tolerance) -> Hypothesis:
     named = [s for s in feature.spectra if s.adduct]
     adducts, masses, reaches = [], [], []
     for spectrum in feature.spectra:
-        near = min(named, key=lambda s, mz=spectrum.precursor_mz: abs(s.precursor_mz - mz))  # type: ignore[misc]
-        adduct = parse_adduct(str(spectrum.adduct or near.adduct))
+        nearest = min(named, key=lambda s, mz=spectrum.precursor_mz: abs(s.precursor_mz - mz))  # type: ignore[misc]
+        adduct = parse_adduct(str(spectrum.adduct or nearest.adduct))
         try:
             masses.append(adduct.neutral_mass(spectrum.precursor_mz))
         except AdductError as error:
@@ -426,11 +426,11 @@ def tolerances(
     [0.5, 0.2]
     """
     check_instrument(instrument)
-    own = INSTRUMENTS[instrument] if instrument else Instrument(DEFAULT, None, "")
-    usual = own.precursor if is_strict else replace(own.precursor, strict=False)
+    defaults = INSTRUMENTS[instrument] if instrument else Instrument(DEFAULT, None, "")
+    usual = defaults.precursor if is_strict else replace(defaults.precursor, strict=False)
     return (
         usual if precursor is None else Tolerance.parse(precursor),
-        own.peaks if peaks is None else Tolerance.parse(peaks),
+        defaults.peaks if peaks is None else Tolerance.parse(peaks),
     )
 
 
@@ -449,8 +449,11 @@ def stated_instrument(spectra: Sequence[Sequence[Spectrum]]) -> tuple[str | None
     remarks : tuple of str
     """
     stated = [
-        {", ".join(filter(None, (s.metadata.get(key, "").strip() for key in _STATES))) for s in own}
-        for own in spectra
+        {
+            ", ".join(filter(None, (s.metadata.get(key, "").strip() for key in _STATES)))
+            for s in first
+        }
+        for first in spectra
     ]
     is_qtof = [_IS_QTOF.search(text) is not None for names in stated for text in names]
     if not any(is_qtof):
@@ -461,10 +464,11 @@ def stated_instrument(spectra: Sequence[Sequence[Spectrum]]) -> tuple[str | None
             f"tolerances of the model. Annotate those apart with --instrument {QTOF}."
         )
         return None, (line,)
-    own, shown = INSTRUMENTS[QTOF], min(text for names in stated for text in names)
+    instrument, shown = INSTRUMENTS[QTOF], min(text for names in stated for text in names)
     line = (
-        f"The spectra are of a QTOF instrument ({shown}): searched within {own.precursor} "
-        f"(precursors) and {own.peaks} (peaks). --instrument, --ppm and --peak-ppm change this."
+        f"The spectra are of a QTOF instrument ({shown}): searched within {instrument.precursor} "
+        f"(precursors) and {instrument.peaks} (peaks). --instrument, --ppm and --peak-ppm change "
+        "this."
     )
     return QTOF, (line,)
 

@@ -42,7 +42,7 @@ PEAKS_TO_COUNT = 4  # matching peaks of a library match that says the molecule i
 def annotate_query(
     query: FeatureQuery,
     scored: Scored,
-    near: Neighbours,
+    neighbours: Neighbours,
     numbers: PolarityCalibration,
     channels: Sequence[str],
     fingerprints: csr_array,
@@ -72,9 +72,9 @@ def annotate_query(
         Expected share of features whose molecule is in the database.
     """
     counts = np.array([query.kept])
-    molecules = [molecule for own in query.molecules for molecule in own]
+    molecules = [molecule for listed in query.molecules for molecule in listed]
     by_score = numbers.calibration.posterior(scored.scores, counts)
-    match = _match_log_odds([molecule.key for molecule in molecules], near, numbers)
+    match = _match_log_odds([molecule.key for molecule in molecules], neighbours, numbers)
     p = _posterior(by_score, match, prior)
     coverage, threshold = numbers.threshold(config.coverage, len(query.feature.spectra))
     in_set = prediction_sets(p, counts, threshold)
@@ -84,13 +84,14 @@ def annotate_query(
     # The first candidates, and whatever else is in the set.
     shown = np.concatenate([order[: config.top], order[config.top :][in_set[order[config.top :]]]])
     added = np.column_stack([match] if prior is None else [match, prior.nats])
-    candidates = _candidates(query, scored, near, p, added, in_set, shown)
-    unlisted = unlisted_match(query, near)
+    candidates = _candidates(query, scored, neighbours, p, added, in_set, shown)
+    unlisted = unlisted_match(query, neighbours)
     # A match of few peaks says little about whether the molecule is there: it counts only against.
-    few = [
-        m.key not in near.matches or near.matches[m.key].peaks < PEAKS_TO_COUNT for m in molecules
+    has_few_peaks = [
+        m.key not in neighbours.matches or neighbours.matches[m.key].peaks < PEAKS_TO_COUNT
+        for m in molecules
     ]
-    ratio = float((by_score * np.exp(np.where(few, np.minimum(match, 0.0), match))).sum())
+    ratio = float((by_score * np.exp(np.where(has_few_peaks, np.minimum(match, 0.0), match))).sum())
     present = _in_database(numbers, evidence, share, ratio, unlisted)
     formulas: dict[str, float] = {}
     for molecule, probability in zip(molecules, p.tolist(), strict=True):
@@ -101,7 +102,7 @@ def annotate_query(
         LevelEvidence(
             scored=query.kept,
             p_in_database=present,
-            similar=near.similar,
+            similar=neighbours.similar,
             unlisted=unlisted,
             formulas=formulas,
             # As far ahead as nine of ten true molecules are; the margin is that of the best-scored
@@ -121,7 +122,7 @@ def annotate_query(
         decision = int(_order(expected, p, keys)[0])
         if decision in first:
             choices[objective] = first.index(decision)
-    ends = np.cumsum([len(own) for own in query.molecules])[:-1]
+    ends = np.cumsum([len(listed) for listed in query.molecules])[:-1]
     ions = dict.fromkeys(query.tried, 0.0)
     for reading, probabilities in zip(query.readings, np.split(p, ends), strict=True):
         ions[reading.adduct] += float(probabilities.sum())
@@ -136,7 +137,7 @@ def annotate_query(
         *uncalibrated(query.readings, candidates[0].adduct, numbers.ions, numbers.floor),
     ]  # fmt: skip
     return Annotation(
-        **_common(query, near, channels, None if prior is None else prior.label, config),
+        **_common(query, neighbours, channels, None if prior is None else prior.label, config),
         candidates=candidates[: config.top],
         found=query.found,
         scored=query.kept,
@@ -145,7 +146,7 @@ def annotate_query(
         set_size=int(in_set.sum()),
         choices=choices,
         present=present,
-        unlike=numbers.unlike(near.nearest),
+        unlike=numbers.unlike(neighbours.nearest),
         level=level,
         notes=tuple(notes),
         unlisted=unlisted,
@@ -154,15 +155,15 @@ def annotate_query(
 
 def annotate_without_candidates(
     query: FeatureQuery,
-    near: Neighbours,
+    neighbours: Neighbours,
     channels: Sequence[str],
     config: AnnotateConfig,
     prior: str | None = None,
 ) -> Annotation:
     """Annotate a feature that no molecule was found for; `prior` is the label of a prior."""
-    unlisted = unlisted_match(query, near)
+    unlisted = unlisted_match(query, neighbours)
     return Annotation(
-        **_common(query, near, channels, prior, config),
+        **_common(query, neighbours, channels, prior, config),
         candidates=(),
         found=0,
         scored=0,
@@ -180,7 +181,7 @@ def annotate_without_candidates(
 
 def _common(
     query: FeatureQuery,
-    near: Neighbours,
+    neighbours: Neighbours,
     channels: Sequence[str],
     prior: str | None,
     config: AnnotateConfig,
@@ -192,8 +193,8 @@ def _common(
         "channels": labels,
         "kinds": {label: KINDS.get(label, "evidence") for label in labels},
         "objective": config.objective,
-        "nearest": near.nearest,
-        "matches": tuple(near.matches.values()),
+        "nearest": neighbours.nearest,
+        "matches": tuple(neighbours.matches.values()),
         "removed": query.removed,
         "mass_mismatches": query.mass_mismatches,
     }
@@ -210,12 +211,16 @@ def _posterior(by_score: Floats, match: Floats, prior: PriorScores | None) -> Fl
     return np.asarray(weighted / weighted.sum())
 
 
-def _match_log_odds(keys: Sequence[str], near: Neighbours, numbers: PolarityCalibration) -> Floats:
+def _match_log_odds(
+    keys: Sequence[str], neighbours: Neighbours, numbers: PolarityCalibration
+) -> Floats:
     """Log-odds that spectra of the candidates themselves add; 0 where the library has none."""
     if numbers.match is None:
         return np.zeros(len(keys))
-    known = np.array([key in near.similar for key in keys])
-    return np.where(known, numbers.match.of([near.similar.get(key, 0.0) for key in keys]), 0.0)
+    known = np.array([key in neighbours.similar for key in keys])
+    return np.where(
+        known, numbers.match.of([neighbours.similar.get(key, 0.0) for key in keys]), 0.0
+    )
 
 
 def _in_database(
@@ -268,7 +273,7 @@ def _order(expected: Floats, p: Floats, keys: npt.NDArray[np.str_]) -> npt.NDArr
 def _candidates(
     query: FeatureQuery,
     scored: Scored,
-    near: Neighbours,
+    neighbours: Neighbours,
     p: Floats,
     added: Floats,
     in_set: npt.NDArray[np.bool_],
@@ -277,12 +282,14 @@ def _candidates(
     """Return candidates at some indices; `added` has log-odds of matches and a prior in columns."""
     rows = [
         (reading, molecule)
-        for reading, own in zip(query.readings, query.molecules, strict=True)
-        for molecule in own
+        for reading, listed in zip(query.readings, query.molecules, strict=True)
+        for molecule in listed
     ]
     first = [rows[index][1] for index in order[:_CREDITED]]
-    references = credited([m.smiles for m in first], [m.key for m in first], near)
-    references += [(near.matches.get(rows[index][1].key), None) for index in order[_CREDITED:]]
+    references = credited([m.smiles for m in first], [m.key for m in first], neighbours)
+    references += [
+        (neighbours.matches.get(rows[index][1].key), None) for index in order[_CREDITED:]
+    ]
     scores = scored.scores + added.sum(1)
     return tuple(
         Candidate(

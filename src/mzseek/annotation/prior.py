@@ -49,14 +49,14 @@ class Weights:
         Logarithm of the weight of each molecule, by the first block of its InChIKey.
     least : float
         Logarithm of the smallest weight of the file: that of all other molecules.
-    facts : mapping
-        What a run folder says of the file.
+    metadata : mapping
+        Path, checksum and counts of the file, for ``run.json``.
     """
 
     name: str
     logs: Mapping[str, float]
     least: float
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, keys: Sequence[str]) -> tuple[Floats, int]:
         """Log-weights of candidates, and how many of them are in the file.
@@ -72,13 +72,13 @@ class Weights:
         return values, sum(key in self.logs for key in keys)
 
 
-def read_weights(path: StrPath, rejects: SkipTarget) -> Weights:
+def read_weights(path: StrPath, skipped: SkipTarget) -> Weights:
     """Weights of a table (tabs, commas or semicolons; plain or packed).
 
     Molecules are told by the first block of their InChIKey: of the column of InChIKeys where a row
     has one, else of the SMILES or InChI in standard form. Weights of rows of one molecule add up.
 
-    `rejects` (a list or callable) gets where and why for each row that has no molecule, or no
+    `skipped` (a list or callable) gets where and why for each row that has no molecule, or no
     weight above 0.
 
     Raises
@@ -86,7 +86,7 @@ def read_weights(path: StrPath, rejects: SkipTarget) -> Weights:
     InputError
         It is missing, lacks a column, or none of its rows can be used.
     """
-    path, report = Path(path), reporter(rejects)
+    path, report = Path(path), reporter(skipped)
     source = open_source(path)
     require_text(source, _EXPECTED)
     table = open_table(source, lambda names: _columns(path, names) is not None)
@@ -94,55 +94,60 @@ def read_weights(path: StrPath, rejects: SkipTarget) -> Weights:
     if table is None or columns is None:
         names = header_names(first_line(source) or "")
         raise InputError(path, f"{_EXPECTED}; it has {format_names(names)}")
-    width, found = len(table.names), dict[str, list[float]]()
+    width, log_weights = len(table.names), dict[str, list[float]]()
     refused: list[str] = []
 
-    def set_aside(number: int, reason: str) -> None:
+    def skip(number: int, reason: str) -> None:
         refused.append(reason)
         report(f"{path.name}: line {number}", reason)
 
-    for number, cells in table.rows(set_aside):
+    for number, cells in table.rows(skip):
         if len(cells) != width and any(cells[width:] or ["short"]):
-            set_aside(number, f"has {len(cells)} columns, expected {width}")
+            skip(number, f"has {len(cells)} columns, expected {width}")
             continue
         try:
             key, weight = _key(cells, columns), _weight(cells[columns["weight"]])
         except MoleculeError as error:
-            set_aside(number, str(error))
+            skip(number, str(error))
         else:
-            found.setdefault(key, []).append(math.log(weight))
-    if not found:
+            log_weights.setdefault(key, []).append(math.log(weight))
+    if not log_weights:
         first = f"; the first {refused[0]}" if refused else ""
         raise InputError(path, f"no row has a molecule and a weight above 0{first}")
     # Sorted before they are added: no order of rows shows.
-    logs = {key: float(np.logaddexp.reduce(sorted(own))) for key, own in sorted(found.items())}
-    facts = {
+    logs = {
+        key: float(np.logaddexp.reduce(sorted(values)))
+        for key, values in sorted(log_weights.items())
+    }
+    metadata = {
         "path": str(path.resolve()),
         "sha256": content_hash(path),
         "molecules": len(logs),
         "set_aside": len(refused),
     }
-    return Weights(path.name, logs, min(min(own) for own in found.values()), facts)
+    return Weights(path.name, logs, min(min(values) for values in log_weights.values()), metadata)
 
 
 def _columns(path: Path, names: Sequence[str]) -> dict[str, int] | None:
     """Places of columns by meaning; None where there is no weight, or no molecule."""
     weight = find_column(path, names, _WEIGHT)
     key = find_column(path, names, _KEY)
-    places = find_columns(path, names, {})
-    if weight is None or (key is None and not holds_molecules(places)):
+    columns = find_columns(path, names, {})
+    if weight is None or (key is None and not holds_molecules(columns)):
         return None
-    return {**places, "weight": weight, **({} if key is None else {"key": key})}
+    return {**columns, "weight": weight, **({} if key is None else {"key": key})}
 
 
 def _key(cells: Sequence[str], columns: Mapping[str, int]) -> str:
     """First InChIKey block of a row's molecule; raises `MoleculeError`."""
-    given = cells[columns["key"]].strip() if "key" in columns else ""
-    if _BLOCK.fullmatch(given.upper()):
-        return given.upper()[:BLOCK_LENGTH]
+    inchikey = cells[columns["key"]].strip() if "key" in columns else ""
+    if _BLOCK.fullmatch(inchikey.upper()):
+        return inchikey.upper()[:BLOCK_LENGTH]
     record = record_of("", cells, columns, "")
     if record is None:
-        raise MoleculeError(f"InChIKey {given[:40]!r} is none" if given else "has no molecule")
+        raise MoleculeError(
+            f"InChIKey {inchikey[:40]!r} is none" if inchikey else "has no molecule"
+        )
     return _block(record.text)
 
 
@@ -206,8 +211,8 @@ class Prior(ABC):
         """
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
-        """Return what a run folder says of it."""
+    def metadata(self) -> dict[str, Any]:
+        """Return kind, description and weights for ``run.json``."""
 
 
 class PriorOfModel(Prior):
@@ -227,10 +232,10 @@ class PriorOfModel(Prior):
             self.label, self._prior.log_odds(molecules, rows, mode), _note(self.words)
         )
 
-    def facts(self) -> dict[str, Any]:
-        """Return what a run folder says of it."""
-        said = f"{self.words}; {CAUTION}"
-        return {"kind": LEARNED, "said": said, "weights": dict(self._prior.weights)}
+    def metadata(self) -> dict[str, Any]:
+        """Return kind, description and weights for ``run.json``."""
+        description = f"{self.words}; {CAUTION}"
+        return {"kind": LEARNED, "said": description, "weights": dict(self._prior.weights)}
 
 
 class PriorOfFile(Prior):
@@ -246,17 +251,17 @@ class PriorOfFile(Prior):
         self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
     ) -> PriorScores:
         """Return log-weights."""
-        keys = [molecule.key for own in query.molecules for molecule in own]
+        keys = [molecule.key for listed in query.molecules for molecule in listed]
         values, inside = self._weights.of(keys)
         words = f"weights of {self._weights.name}, which has {inside:,} of {len(keys):,} candidates"
         return PriorScores(self.label, values - values.mean(), _note(words))
 
-    def facts(self) -> dict[str, Any]:
-        """Return what a run folder says of it."""
+    def metadata(self) -> dict[str, Any]:
+        """Return kind, description and weights for ``run.json``."""
         return {
             "kind": "file",
             "said": f"{self.words}; {CAUTION}",
-            **self._weights.facts,
+            **self._weights.metadata,
             "rejects": [list(row) for row in self._skipped[:_LISTED]],
         }
 

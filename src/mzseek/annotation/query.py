@@ -12,7 +12,7 @@ from mzseek.chem.adducts import ELECTRON_MASS, parse_adduct
 from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
 from mzseek.core.text import pluralize
 
-_FEW = 5
+_MAX_SHOWN = 5
 _LONGEST = 40  # letters of a name that are shown
 
 
@@ -59,7 +59,7 @@ class Named:
 
     def _note_renamed(self, feature: Feature) -> None:
         self._renamed_count += 1
-        if len(self._renamed) < _FEW:
+        if len(self._renamed) < _MAX_SHOWN:
             self._renamed.append(
                 {"id": feature.id, "name": feature.name, "file": feature.where}
             )  # fmt: skip
@@ -68,15 +68,15 @@ class Named:
                 self._left[table].pop(feature.id, None)  # told as ambiguous
                 self._ambiguous[table].setdefault(feature.id, []).append(feature.name)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """For each table how many it names, and what was not met, for a run folder."""
         return {
             table: {
                 "named": self._sizes[table],
                 "not_met": len(left),
-                "first": list(left)[:_FEW],
+                "first": list(left)[:_MAX_SHOWN],
                 "ambiguous": len(self._ambiguous[table]),
-                "first_ambiguous": list(self._ambiguous[table])[:_FEW],
+                "first_ambiguous": list(self._ambiguous[table])[:_MAX_SHOWN],
             }
             for table, left in self._left.items()
         }
@@ -87,31 +87,31 @@ class Named:
 
     def lines(self) -> list[str]:
         """Lines about features that were renamed, and about what tables name in vain."""
-        said = []
+        lines = []
         if self._renamed_count:
             shown = ", ".join(
-                f"{_short(each['id'])} is {_short(each['name'])}" for each in self._renamed
+                f"{_short(entry['id'])} is {_short(entry['name'])}" for entry in self._renamed
             )
             several = self._renamed_count != 1
-            said.append(
+            lines.append(
                 f"{self._renamed_count:,} feature{'s have ids' if several else ' has an id'} that "
                 f"other features have, too, and {'were' if several else 'was'} renamed: {shown}"
-                f"{', …' if self._renamed_count > _FEW else ''}"
+                f"{', …' if self._renamed_count > _MAX_SHOWN else ''}"
             )
-        said += [self._line(table, list(left)) for table, left in self._left.items() if left]
+        lines += [self._line(table, list(left)) for table, left in self._left.items() if left]
         for table, ids in self._ambiguous.items():
             if ids:
                 id_, names = next(iter(ids.items()))
-                said.append(
+                lines.append(
                     f"{table}: {len(ids):,} of its {self._sizes[table]:,} features "
                     f"{'is' if len(ids) == 1 else 'are'} in several files, and not used: instead "
-                    f"of {_short(id_)} write {' or '.join(map(_short, names[:_FEW]))}"
+                    f"of {_short(id_)} write {' or '.join(map(_short, names[:_MAX_SHOWN]))}"
                 )
-        return said
+        return lines
 
     def _line(self, table: str, left: list[str]) -> str:
-        shown = ", ".join(_short(name) for name in left[:_FEW])
-        more = ", …" if len(left) > _FEW else ""
+        shown = ", ".join(_short(name) for name in left[:_MAX_SHOWN])
+        more = ", …" if len(left) > _MAX_SHOWN else ""
         are = "is" if len(left) == 1 else "are"
         return (
             f"{table}: {len(left):,} of its {self._sizes[table]:,} features {are} not among the "
@@ -176,7 +176,7 @@ def ask(
     *,
     tolerance: Tolerance,
     ions: Ions,
-    most: int,
+    max_candidates: int,
     formulas: Mapping[str, str] | None = None,
     keep_mass_mismatches: bool = False,
 ) -> FeatureQuery:
@@ -190,7 +190,7 @@ def ask(
         Of the precursor; wider where that is known less well, if it is not strict.
     ions : Ions
         By the user.
-    most : int
+    max_candidates : int
         Molecules at the most: the nearest by mass, of all ions together.
     formulas : mapping of str to str, optional
         Formulas that are known, by the feature's name; a record's own formula is never used, since
@@ -214,23 +214,25 @@ def ask(
     mismatches = 0
     if source.by_feature:
         listed = _listed(feature, source, formula, notes)
-        found, mismatches = _by_reading(listed, readings, removed, keep_mass_mismatches)
+        by_hypothesis, mismatches = _by_reading(listed, readings, removed, keep_mass_mismatches)
         notes += _mismatch_notes(mismatches, keep_mass_mismatches)
     else:
-        found = _looked_up(readings, source, formula, notes, removed)
+        by_hypothesis = _looked_up(readings, source, formula, notes, removed)
     notes += [
         f"{pluralize(number, 'candidate', 'candidates')} cannot form {adduct} ({reason})"
         for (adduct, reason), number in removed.items()
     ]
-    total = sum(map(len, found))
-    if total > most:
-        found = _nearest(found, readings, most)
-        notes.append(f"{total:,} candidates, of which the {most:,} nearest by mass were scored")
-    kept = [place for place, own in enumerate(found) if own]
+    total = sum(map(len, by_hypothesis))
+    if total > max_candidates:
+        by_hypothesis = _nearest(by_hypothesis, readings, max_candidates)
+        notes.append(
+            f"{total:,} candidates, of which the {max_candidates:,} nearest by mass were scored"
+        )
+    non_empty = [index for index, molecules in enumerate(by_hypothesis) if molecules]
     return FeatureQuery(
         feature,
-        tuple(readings[place] for place in kept) or readings,
-        tuple(found[place] for place in kept),
+        tuple(readings[index] for index in non_empty) or readings,
+        tuple(by_hypothesis[index] for index in non_empty),
         tuple(reading.adduct for reading in readings),
         total,
         tuple(notes),
@@ -255,10 +257,10 @@ def _listed(feature: Feature, source: Source, formula: str, notes: list[str]) ->
     return listed
 
 
-def _mismatch_notes(number: int, kept: bool) -> list[str]:
+def _mismatch_notes(number: int, are_kept: bool) -> list[str]:
     if not number:
         return []
-    if kept:
+    if are_kept:
         what = pluralize(number, "listed candidate contradicts", "listed candidates contradict")
         return [f"{what} the mass of the precursor"]
     what = pluralize(number, "listed candidate was", "listed candidates were")
@@ -276,7 +278,7 @@ def _looked_up(
 
     Adds to the notes what was looked for in vain, and counts in `removed` what cannot be the ion.
     """
-    found = []
+    by_hypothesis = []
     for reading in readings:
         charged = takes_charged(reading.adduct)
         reach = reading.reach + (_ELECTRONS if charged else 0.0)
@@ -285,31 +287,31 @@ def _looked_up(
             molecules = [m for m in molecules if is_formula(m.formula, formula)]
         if charged:
             molecules = [m for m in molecules if _distance(m, reading) <= reading.reach]
-        found.append(_possible(molecules, reading, removed))
+        by_hypothesis.append(_possible(molecules, reading, removed))
     if formula:
         notes.append(f"only molecules of {formula}")
-    if not any(found) and not removed:
+    if not any(by_hypothesis) and not removed:
         lacks = f"the formula {formula} and this mass" if formula else "this mass"
         notes.append(f"no molecule of the database has {lacks}")
-    return found
+    return by_hypothesis
 
 
 def _possible(
     molecules: list[Molecule], reading: Hypothesis, removed: Counter[tuple[str, str]]
 ) -> list[Molecule]:
     """Distinct molecules that can form the ion of a reading; counts the others in `removed`."""
-    kept, others = [], []
+    possible, others = [], []
     for molecule in molecules:
         rule = _obstacle(molecule, reading)
         if rule is None:
-            kept.append(molecule)
+            possible.append(molecule)
         elif rule is not RULES["neutral"]:  # which are tried as other ions
             others.append((rule, molecule))
     if others:
-        keys = {molecule.key for molecule in kept}
+        keys = {molecule.key for molecule in possible}
         left = {m.key: rule for rule, m in others if m.key not in keys}
         removed.update((reading.adduct, rule.reason) for rule in left.values())
-    return distinct(kept)
+    return distinct(possible)
 
 
 def can_be(molecule: Molecule, reading: Hypothesis) -> bool:
@@ -341,10 +343,10 @@ def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
         notes.append("the file tells no ion mode: read as positive")
     if not any(spectrum.adduct for spectrum in feature.spectra):
         tried = [
-            f"{each.adduct} (of permanent ions)"
-            if not each.stated and takes_charged(each.adduct)
-            else each.adduct
-            for each in readings
+            f"{reading.adduct} (of permanent ions)"
+            if not reading.stated and takes_charged(reading.adduct)
+            else reading.adduct
+            for reading in readings
         ]
         notes.append(f"the file names no ion: tried {', '.join(tried)}")
     return [*notes, *feature.notes, *time_notes(feature), *_above_precursor(feature)]
@@ -373,34 +375,37 @@ def _by_reading(
     Also returns how many contradict the precursor under every ion, and counts in `removed` those
     that cannot form an ion of their mass.
     """
-    found: list[list[Molecule]] = [[] for _ in readings]
+    by_hypothesis: list[list[Molecule]] = [[] for _ in readings]
     mismatches = 0
     for molecule in molecules:
         away = [_distance(molecule, reading) for reading in readings]
         order = sorted(range(len(readings)), key=away.__getitem__)
-        near = [place for place in order if away[place] <= readings[place].reach]
-        mismatches += not near
-        if not near and not keep_mass_mismatches:
+        within = [index for index in order if away[index] <= readings[index].reach]
+        mismatches += not within
+        if not within and not keep_mass_mismatches:
             continue
-        rules = {place: _obstacle(molecule, readings[place]) for place in near or order}
-        possible = next((place for place, rule in rules.items() if rule is None), None)
+        rules = {index: _obstacle(molecule, readings[index]) for index in within or order}
+        possible = next((index for index, rule in rules.items() if rule is None), None)
         if possible is not None:
-            found[possible].append(molecule)
+            by_hypothesis[possible].append(molecule)
         elif (rule := next(iter(rules.values()))) is not None:
             removed[readings[next(iter(rules))].adduct, rule.reason] += 1
-    return found, mismatches
+    return by_hypothesis, mismatches
 
 
 def _nearest(
-    found: list[list[Molecule]], readings: tuple[Hypothesis, ...], most: int
+    by_hypothesis: list[list[Molecule]], readings: tuple[Hypothesis, ...], max_candidates: int
 ) -> list[list[Molecule]]:
     every = sorted(
-        (_distance(molecule, reading) / reading.reach, molecule.key, place)
-        for place, (reading, own) in enumerate(zip(readings, found, strict=True))
-        for molecule in own
-    )[:most]
-    kept = {(key, place) for _, key, place in every}
-    return [[m for m in own if (m.key, place) in kept] for place, own in enumerate(found)]
+        (_distance(molecule, reading) / reading.reach, molecule.key, index)
+        for index, (reading, molecules) in enumerate(zip(readings, by_hypothesis, strict=True))
+        for molecule in molecules
+    )[:max_candidates]
+    nearest = {(key, index) for _, key, index in every}
+    return [
+        [m for m in molecules if (m.key, index) in nearest]
+        for index, molecules in enumerate(by_hypothesis)
+    ]
 
 
 def error_ppm(feature: Feature, reading: Hypothesis, molecule: Molecule) -> float:

@@ -164,19 +164,21 @@ class SpectrumFiles:
         self._held: dict[Path, list[tuple[str, Spectrum] | Skipped]] = {}
         self._begun: dict[Path, Iterator[tuple[str, Spectrum] | Skipped]] = {}
         self._whole: set[Path] = set()
-        self._room = _HELD_PEAKS
+        self._capacity = _HELD_PEAKS
 
     def first(self, number: int) -> list[list[Spectrum]]:
         """Return up to so many spectra of each path; none of one that cannot be read."""
-        found = []
+        by_path = []
         for path in self.paths:
             try:
-                spectra = (each[1] for each in self._records(path) if not isinstance(each, Skipped))
-                found.append(list(islice(spectra, number)))
+                spectra = (
+                    record[1] for record in self._records(path) if not isinstance(record, Skipped)
+                )
+                by_path.append(list(islice(spectra, number)))
             except MzseekError:  # which is reported where the file is read
                 self._forget(path)
-                found.append([])
-        return found
+                by_path.append([])
+        return by_path
 
     def read(self, report: Report) -> Iterator[tuple[Path, str, Spectrum]]:
         """Yield each spectrum with its path and the file in it (of a folder or archive)."""
@@ -186,11 +188,11 @@ class SpectrumFiles:
                     report(*record[:2])
                     continue
                 file, spectrum = record
-                fault = fault_of(spectrum)
-                if fault is None:
+                problem = fault_of(spectrum)
+                if problem is None:
                     yield path, file, spectrum
                 else:
-                    report(f"{path}: {spectrum.identifier}", fault)
+                    report(f"{path}: {spectrum.identifier}", problem)
 
     def _records(self, path: Path) -> Iterator[tuple[str, Spectrum] | Skipped]:
         """Yield what is held of a path, then the rest, which is held as long as there is room."""
@@ -202,16 +204,16 @@ class SpectrumFiles:
         for record in rest:
             if path in self._begun:
                 peaks = 0 if isinstance(record, Skipped) else len(record[1])
-                self._room -= _RECORD_PEAKS + peaks
+                self._capacity -= _RECORD_PEAKS + peaks
                 held.append(record)
-                if self._room < 0:
+                if self._capacity < 0:
                     self._forget(path)
             yield record
         if path in self._begun:
             self._whole.add(path)
 
     def _forget(self, path: Path) -> None:
-        self._held[path], self._room = [], max(self._room, 0)
+        self._held[path], self._capacity = [], max(self._capacity, 0)
         self._begun.pop(path, None)
 
 
@@ -249,11 +251,11 @@ class SpectrumList:
         try:
             spectra = as_spectra(self._spectra, report, skip_bad_peaks=True)
             for number, spectrum in enumerate(spectra, 1):
-                fault = fault_of(spectrum)
-                if fault is None:
+                problem = fault_of(spectrum)
+                if problem is None:
                     yield Path(GIVEN), "", spectrum
                 else:
-                    report(f"spectrum {number}: {spectrum.identifier}", fault)
+                    report(f"spectrum {number}: {spectrum.identifier}", problem)
         except SpectrumError as error:
             raise AnnotationError(f"{error}, or a path") from error
 
@@ -273,7 +275,7 @@ def spectra_source(spectra: Any) -> SpectrumFiles | SpectrumList:
     if is_spectrum(spectra) or not isinstance(spectra, Iterable):
         return SpectrumList(spectra)
     several = list(spectra)
-    are_paths = {isinstance(each, str | os.PathLike) for each in several}
+    are_paths = {isinstance(item, str | os.PathLike) for item in several}
     if len(are_paths) > 1:
         raise AnnotationError("paths and spectra were given together, expected one kind")
     return SpectrumFiles(several) if are_paths == {True} else SpectrumList(several)
@@ -382,9 +384,9 @@ def _feature_keys(read: Iterable[tuple[str, str, Spectrum]], grouping: Grouping)
         yield from _by_precursor(spectra, grouping)
         return
     known: dict[tuple[str, str], int] = {}
-    for place, (_, file, spectrum) in enumerate(read):
+    for index, (_, file, spectrum) in enumerate(read):
         key = feature_id(spectrum) if grouping.by == "id" else ""
-        yield known.setdefault((file, key), place) if key else place
+        yield known.setdefault((file, key), index) if key else index
 
 
 def _feature(
@@ -406,8 +408,8 @@ def _feature(
     is_shared : bool
         Whether features of other files have the same id: then it is called ``file:id``.
     """
-    place, path, first = members[0]
-    id_, named_by = name_of(first, place + 1)
+    index, path, first = members[0]
+    id_, named_by = name_of(first, index + 1)
     with_file = f"{file}:{id_}" if file else id_
     name = names.take(with_file if is_shared else id_)
     spectra, repeated, notes = distinct_spectra(spectrum for _, _, spectrum in members)
@@ -418,30 +420,30 @@ def _feature(
 
 
 def _by_precursor(
-    facts: Sequence[tuple[str, str, float, float]], grouping: Grouping
+    spectra: Sequence[tuple[str, str, float, float]], grouping: Grouping
 ) -> Iterator[int]:
     """Numbers of features: chains of spectra of near precursors and near retention times.
 
-    ``facts`` are file, adduct, precursor m/z and seconds (NaN where not known) of each spectrum.
+    `spectra` are file, adduct, precursor m/z and seconds (NaN where not known) of each spectrum.
     """
-    root = list(range(len(facts)))
+    root = list(range(len(spectra)))
 
-    def find(place: int) -> int:
-        while root[place] != place:
-            root[place] = place = root[root[place]]
-        return place
+    def find(index: int) -> int:
+        while root[index] != index:
+            root[index] = index = root[root[index]]
+        return index
 
-    order = sorted(range(len(facts)), key=lambda place: facts[place][:3])
-    for at, place in enumerate(order):
-        file, adduct, mz, seconds = facts[place]
+    order = sorted(range(len(spectra)), key=lambda index: spectra[index][:3])
+    for at, index in enumerate(order):
+        file, adduct, mz, seconds = spectra[index]
         for other in order[at + 1 :]:
-            next_file, next_adduct, next_mz, next_seconds = facts[other]
+            next_file, next_adduct, next_mz, next_seconds = spectra[other]
             if (file, adduct) != (next_file, next_adduct):
                 break
             if next_mz - mz > grouping.tolerance.of(mz):
                 break
             # Without a retention time nothing says that two spectra are of one feature.
             if abs(next_seconds - seconds) <= grouping.seconds:
-                low, high = sorted((find(place), find(other)))
+                low, high = sorted((find(index), find(other)))
                 root[high] = low
-    yield from (find(place) for place in range(len(facts)))
+    yield from (find(index) for index in range(len(spectra)))

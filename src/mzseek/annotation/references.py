@@ -92,11 +92,11 @@ def level_of(candidates: Sequence[Candidate], grounds: LevelEvidence) -> Level:
     p_in_database = 1.0 if grounds.p_in_database is None else grounds.p_in_database
     confidence = best.probability * p_in_database
     if best.match is not None:
-        fault = _fault_of_match(best, best.match, confidence, grounds)
-        if fault is None:
+        problem = _match_problem(best, best.match, confidence, grounds)
+        if problem is None:
             return Level("2a", f"library match: {_shown(best.match)} is of this molecule")
         level = _without_match(best, confidence, p_in_database, grounds)
-        return Level(level.number, f"{level.reason}; {fault}")
+        return Level(level.number, f"{level.reason}; {problem}")
     return _without_match(best, confidence, p_in_database, grounds)
 
 
@@ -134,7 +134,7 @@ def _five(reason: str) -> Level:
     return Level("5", f"exact mass only: {reason}")
 
 
-def _fault_of_match(
+def _match_problem(
     best: Candidate, match: Reference, confidence: float, grounds: LevelEvidence
 ) -> str | None:
     """Return why the best candidate's library match is no level 2a; None if it is."""
@@ -149,8 +149,10 @@ def _fault_of_match(
             f"{LEAST_MATCHED:.0%} is asked for"
         )
     # The database may hold the library's molecule in another form.
-    own = {best.key, _key(match.smiles)}
-    rival = max((value for key, value in grounds.similar.items() if key not in own), default=0.0)
+    same_molecule = {best.key, _key(match.smiles)}
+    rival = max(
+        (value for key, value in grounds.similar.items() if key not in same_molecule), default=0.0
+    )
     if rival > match.similarity - MARGIN:
         return (
             f"its library match has similarity {match.similarity:.2f}, and one of another "
@@ -204,7 +206,7 @@ class Neighbours:
     @property
     def nearest(self) -> float:
         """The highest similarity among the analogs; 0 for none."""
-        return max((each.similarity for each in self.analogs.values()), default=0.0)
+        return max((reference.similarity for reference in self.analogs.values()), default=0.0)
 
 
 def neighbours(
@@ -226,12 +228,12 @@ def neighbours(
     """
     known_names = names or {}
     spectra = [
-        with_ion(spectrum, each.readings[0].adducts[place])
-        for each in queries
-        for place, spectrum in enumerate(each.feature.spectra)
+        with_ion(spectrum, query.readings[0].adducts[index])
+        for query in queries
+        for index, spectrum in enumerate(query.feature.spectra)
     ]
     bare = [without_precursor(spectrum) for spectrum in spectra]
-    owner = np.repeat(np.arange(len(queries)), [len(each.feature.spectra) for each in queries])
+    query_of = np.repeat(np.arange(len(queries)), [len(query.feature.spectra) for query in queries])
     matches: list[list[_Keyed]] = [[] for _ in queries]
     analogs: list[list[_Keyed]] = [[] for _ in queries]
     similar: list[dict[str, float]] = [{} for _ in queries]
@@ -248,40 +250,42 @@ def neighbours(
             threads=1,
         )
         keys = [text[:BLOCK_LENGTH] for text in library.molecules["inchikey"].to_pylist()]
-        for place, spectrum in enumerate(spectra):
-            for molecule in _of_precursor(library, spectrum, widths[place]):
-                similar[owner[place]].setdefault(keys[molecule], 0.0)
+        for index, spectrum in enumerate(spectra):
+            for molecule in _of_precursor(library, spectrum, widths[index]):
+                similar[query_of[index]].setdefault(keys[molecule], 0.0)
         # The search takes a tolerance in ppm, which is rounded; this one is exact.
         is_near = np.abs(same.mass_differences) <= widths[same.queries]
-        for query, molecule, score in zip(
+        for spectrum_index, molecule, score in zip(
             same.queries[is_near], same.molecules[is_near], same.scores[is_near], strict=True
         ):
-            own, key = similar[owner[query]], keys[molecule]
-            own[key] = max(own.get(key, 0.0), float(score))
+            by_key, key = similar[query_of[spectrum_index]], keys[molecule]
+            by_key[key] = max(by_key.get(key, 0.0), float(score))
         # However few peaks match: what counts for a candidate is shown.
         is_match = (same.scores >= LEAST_SIMILARITY) & is_near
-        for place in np.flatnonzero(is_match).tolist():
-            query = int(same.queries[place])
-            key, match = _reference(same, place, library, label, known_names)
-            shared = matched_intensity(bare[query], match)
-            matches[owner[query]].append((key, replace(match, matched_intensity=shared)))
-        near = library.search(spectra, "analog", _ANALOGS, threads=1)
-        for place in range(len(near)):
-            analogs[owner[near.queries[place]]].append(
-                _reference(near, place, library, label, known_names)
+        for index in np.flatnonzero(is_match).tolist():
+            spectrum_index = int(same.queries[index])
+            key, match = _reference(same, index, library, label, known_names)
+            shared = matched_intensity(bare[spectrum_index], match)
+            matches[query_of[spectrum_index]].append(
+                (key, replace(match, matched_intensity=shared))
+            )
+        similar_spectra = library.search(spectra, "analog", _ANALOGS, threads=1)
+        for index in range(len(similar_spectra)):
+            analogs[query_of[similar_spectra.queries[index]]].append(
+                _reference(similar_spectra, index, library, label, known_names)
             )
     return [
-        Neighbours(_best(own), _best(near), known)
-        for own, near, known in zip(matches, analogs, similar, strict=True)
+        Neighbours(_best(of_same_mass), _best(of_any_mass), by_key)
+        for of_same_mass, of_any_mass, by_key in zip(matches, analogs, similar, strict=True)
     ]
 
 
 def _of_precursor(library: Library, spectrum: Spectrum, width: float) -> npt.NDArray[np.int64]:
     """Molecules that a library has spectra of at a precursor m/z, in the spectrum's mode."""
     mode = 0 if not spectrum.charge else (1 if spectrum.charge > 0 else -1)
-    near = np.abs(library.ions.precursors - spectrum.precursor_mz) <= width
-    near &= (library.ions.modes == mode) | (library.ions.modes == 0) | (mode == 0)
-    return np.unique(np.asarray(library.molecule_of)[near]).astype(np.int64)
+    is_near = np.abs(library.ions.precursors - spectrum.precursor_mz) <= width
+    is_near &= (library.ions.modes == mode) | (library.ions.modes == 0) | (mode == 0)
+    return np.unique(np.asarray(library.molecule_of)[is_near]).astype(np.int64)
 
 
 _bare: "WeakKeyDictionary[Library, Library]" = WeakKeyDictionary()
@@ -295,7 +299,7 @@ def bare_of(library: Library) -> Library:
 
 
 def credited(
-    smiles: Sequence[str], keys: Sequence[str], near: Neighbours
+    smiles: Sequence[str], keys: Sequence[str], neighbours: Neighbours
 ) -> list[tuple[Reference | None, Reference | None]]:
     """For each candidate a match of its own, and the analog that speaks most for it.
 
@@ -303,23 +307,27 @@ def credited(
     ----------
     smiles, keys : sequences of str
         Of candidates.
-    near : Neighbours
+    neighbours : Neighbours
     """
-    lent = [(key, each) for key, each in near.analogs.items() if each.similarity > 0]
-    alike = np.zeros((len(smiles), len(lent)), np.float32)
-    if lent and smiles:
-        others = np.stack([_words(each.smiles) for _, each in lent])
-        alike = packed_tanimoto(np.stack([_words(text) for text in smiles]), others)
-    similarities = np.array([each.similarity for _, each in lent])
-    found = []
-    for place, key in enumerate(keys):
+    analogs = [
+        (key, reference)
+        for key, reference in neighbours.analogs.items()
+        if reference.similarity > 0
+    ]
+    tanimoto = np.zeros((len(smiles), len(analogs)), np.float32)
+    if analogs and smiles:
+        others = np.stack([_words(reference.smiles) for _, reference in analogs])
+        tanimoto = packed_tanimoto(np.stack([_words(text) for text in smiles]), others)
+    similarities = np.array([reference.similarity for _, reference in analogs])
+    credits = []
+    for row, key in enumerate(keys):
         analog = None
-        for column in np.argsort(-alike[place] * similarities, kind="stable"):
-            if lent[column][0] != key and alike[place, column] > 0:
-                analog = replace(lent[column][1], likeness=float(alike[place, column]))
+        for column in np.argsort(-tanimoto[row] * similarities, kind="stable"):
+            if analogs[column][0] != key and tanimoto[row, column] > 0:
+                analog = replace(analogs[column][1], likeness=float(tanimoto[row, column]))
                 break
-        found.append((near.matches.get(key), analog))
-    return found
+        credits.append((neighbours.matches.get(key), analog))
+    return credits
 
 
 @lru_cache(maxsize=20_000)
@@ -330,27 +338,27 @@ def _words(smiles: str) -> Words:
 
 
 def _reference(
-    found: Matches, place: int, library: Library, label: str, names: Mapping[str, str]
+    matches: Matches, row: int, library: Library, label: str, names: Mapping[str, str]
 ) -> _Keyed:
-    record = int(found.records[place])
-    facts = library.records.slice(record, 1).to_pylist()[0]
+    record = int(matches.records[row])
+    details = library.records.slice(record, 1).to_pylist()[0]
     molecule = library.molecules.slice(int(library.molecule_of[record]), 1).to_pylist()[0]
-    own = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
+    peak_rows = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
     key = molecule["inchikey"][:BLOCK_LENGTH]
     return key, Reference(
-        record=facts["identifier"],
+        record=details["identifier"],
         smiles=molecule["smiles"],
         name=names.get(key, ""),
-        similarity=float(found.scores[place]),
-        peaks=int(found.matched_peaks[place]),
+        similarity=float(matches.scores[row]),
+        peaks=int(matches.matched_peaks[row]),
         likeness=1.0,
-        contributor=facts["contributor"] or "",
-        licence=facts["license"] or "",
+        contributor=details["contributor"] or "",
+        licence=details["license"] or "",
         library=label,
-        adduct=facts["adduct"] or "",
+        adduct=details["adduct"] or "",
         precursor_mz=float(library.ions.precursors[record]),
-        mz=np.array(library.peaks.values[own], np.float64),
-        intensities=np.array(library.peaks.weights[own], np.float64),
+        mz=np.array(library.peaks.values[peak_rows], np.float64),
+        intensities=np.array(library.peaks.weights[peak_rows], np.float64),
         formula=molecule["formula"] or "",
         mass=float(molecule["mass"]),
     )
@@ -381,9 +389,9 @@ def _share_near(mz: Floats, intensities: Floats, others: Floats) -> float:
     if not len(others) or not intensities.sum() > 0:
         return 0.0
     ordered = np.sort(others)
-    place = np.searchsorted(ordered, mz)
-    below = np.abs(mz - ordered[np.maximum(place - 1, 0)])
-    above = np.abs(ordered[np.minimum(place, len(ordered) - 1)] - mz)
+    insertion = np.searchsorted(ordered, mz)
+    below = np.abs(mz - ordered[np.maximum(insertion - 1, 0)])
+    above = np.abs(ordered[np.minimum(insertion, len(ordered) - 1)] - mz)
     is_near = np.minimum(below, above) <= TOLERANCE
     return float(intensities[is_near].sum() / intensities.sum())
 
@@ -394,14 +402,14 @@ def _best(references: list[_Keyed]) -> dict[str, Reference]:
     A molecule is represented by the most similar of its spectra that pass the bounds of a library
     match, if there is one: a spectrum of two peaks is often more similar, and says less.
     """
-    kept: dict[str, Reference] = {}
+    best: dict[str, Reference] = {}
     order = sorted(
         references,
-        key=lambda one: (not is_good_match(one[1]), -one[1].similarity, one[1].record),
+        key=lambda entry: (not is_good_match(entry[1]), -entry[1].similarity, entry[1].record),
     )
-    for key, each in order:
-        kept.setdefault(key, each)
-    ranked = sorted(kept.items(), key=lambda one: (-one[1].similarity, one[1].record))
+    for key, reference in order:
+        best.setdefault(key, reference)
+    ranked = sorted(best.items(), key=lambda entry: (-entry[1].similarity, entry[1].record))
     return dict(ranked)
 
 
@@ -419,13 +427,13 @@ def joins_candidates(match: Reference) -> bool:
     )
 
 
-def add_library_candidates(query: FeatureQuery, near: Neighbours) -> FeatureQuery:
+def add_library_candidates(query: FeatureQuery, neighbours: Neighbours) -> FeatureQuery:
     """Add the molecules of matching reference spectra that the database did not return.
 
     Parameters
     ----------
     query : FeatureQuery
-    near : Neighbours
+    neighbours : Neighbours
         Reference spectra of the same precursor m/z.
 
     Returns
@@ -433,9 +441,9 @@ def add_library_candidates(query: FeatureQuery, near: Neighbours) -> FeatureQuer
     FeatureQuery
         The same object if there is nothing to add. Added molecules have the source ``library``.
     """
-    known = {molecule.key for own in query.molecules for molecule in own}
+    known = {molecule.key for listed in query.molecules for molecule in listed}
     extra: dict[Hypothesis, list[Molecule]] = {}
-    for key, match in near.matches.items():
+    for key, match in neighbours.matches.items():
         if key in known or not joins_candidates(match):
             continue
         if query.formula and not is_formula(match.formula, query.formula):
@@ -443,15 +451,19 @@ def add_library_candidates(query: FeatureQuery, near: Neighbours) -> FeatureQuer
         molecule = Molecule(
             match.smiles, key, match.formula, match.mass, match.name, (LIBRARY_SOURCE,)
         )
-        reading = next((each for each in query.hypotheses if can_be(molecule, each)), None)
+        reading = next(
+            (hypothesis for hypothesis in query.hypotheses if can_be(molecule, hypothesis)), None
+        )
         if reading is not None:
             extra.setdefault(reading, []).append(molecule)
     if not extra:
         return query
-    found = dict(zip(query.readings, query.molecules, strict=False))
-    readings = [reading for reading in query.hypotheses if found.get(reading) or reading in extra]
+    by_hypothesis = dict(zip(query.readings, query.molecules, strict=False))
+    readings = [
+        reading for reading in query.hypotheses if by_hypothesis.get(reading) or reading in extra
+    ]
     lists = [
-        sorted([*found.get(reading, ()), *extra.get(reading, ())], key=lambda m: m.key)
+        sorted([*by_hypothesis.get(reading, ()), *extra.get(reading, ())], key=lambda m: m.key)
         for reading in readings
     ]
     total = sum(map(len, extra.values()))
@@ -468,16 +480,16 @@ def add_library_candidates(query: FeatureQuery, near: Neighbours) -> FeatureQuer
     )  # fmt: skip
 
 
-def unlisted_match(query: FeatureQuery, near: Neighbours) -> Reference | None:
+def unlisted_match(query: FeatureQuery, neighbours: Neighbours) -> Reference | None:
     """Return the best matching reference spectrum whose molecule is no candidate, if any.
 
     Its molecule must be able to form an ion that was tried, and it must be more similar than the
     reference spectra of all candidates.
     """
-    known = {molecule.key for own in query.molecules for molecule in own}
-    own = max((near.similar.get(key, 0.0) for key in known), default=0.0)
-    for key, match in near.matches.items():
-        if key in known or not joins_candidates(match) or match.similarity <= own:
+    known = {molecule.key for listed in query.molecules for molecule in listed}
+    best_listed = max((neighbours.similar.get(key, 0.0) for key in known), default=0.0)
+    for key, match in neighbours.matches.items():
+        if key in known or not joins_candidates(match) or match.similarity <= best_listed:
             continue
         molecule = Molecule(match.smiles, key, match.formula, match.mass)
         if any(can_be(molecule, reading) for reading in query.hypotheses):

@@ -24,7 +24,7 @@ from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_PIECES = "fragments"
+_FRAGMENTS = "fragments"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,35 +111,35 @@ def score(
     ]
     # Queries of one spectrum lie side by side, so that all of its readings can be ranked as one.
     modes = np.repeat(
-        [mode_of(each) for each in queries], [len(each.feature.spectra) for each in queries]
+        [mode_of(query) for query in queries], [len(query.feature.spectra) for query in queries]
     )
     parts = fitted.ranker.contributions(features, modes, union).astype(np.float64)
     absolute = fitted.ranker.contributions(features, modes, union, centred=False).astype(np.float64)
     explained, peaks = _explained(lists, fitted)
-    found, start, first = [], 0, 0
-    for each, number in zip(queries, layout.spectra, strict=True):
+    scored, start, first = [], 0, 0
+    for query, number in zip(queries, layout.spectra, strict=True):
         size = int(union[first])
         shape = (int(number), size)
-        own = slice(start, start + size * int(number))
-        factor = confidence.of(mode_of(each)).pooling.factor([number])[0]
+        rows = slice(start, start + size * int(number))
+        factor = confidence.of(mode_of(query)).pooling.factor([number])[0]
         # Sorted before they are added: no order of spectra shows, to the last bit.
         sums, sums_absolute = (
-            np.sort(values[own].reshape(*shape, -1), axis=0).sum(0) * factor
+            np.sort(values[rows].reshape(*shape, -1), axis=0).sum(0) * factor
             for values in (parts, absolute)
         )
-        found.append(
+        scored.append(
             Scored(
                 sums,
-                _ion_priors(each, confidence),
+                _ion_priors(query, confidence),
                 sums_absolute,
-                np.sort(explained[own].reshape(shape), axis=0).mean(0),
-                peaks[own].reshape(shape).max(0),
-                lists.candidates[own][:size],
+                np.sort(explained[rows].reshape(shape), axis=0).mean(0),
+                peaks[rows].reshape(shape).max(0),
+                lists.candidates[rows][:size],
                 float(number * factor),
             )
         )
-        start, first = own.stop, first + int(number)
-    return found, lists.molecules
+        start, first = rows.stop, first + int(number)
+    return scored, lists.molecules
 
 
 def _laid_out(
@@ -149,25 +149,25 @@ def _laid_out(
     excluded_analogs: Sequence[ExcludedAnalogs] | None,
 ) -> _Layout:
     # Molecules that an index has read come first in the table, the others after them.
-    row_of = {m.smiles: m.row for each in queries for own in each.molecules for m in own}
+    row_of = {m.smiles: m.row for query in queries for listed in query.molecules for m in listed}
     table_order = sorted(row_of, key=lambda smiles: row_of[smiles] < 0)
-    place = {smiles: at for at, smiles in enumerate(table_order)}
+    row_in_table = {smiles: at for at, smiles in enumerate(table_order)}
     members: list[int] = []
     sizes: list[int] = []
     spectra: list[Spectrum] = []
     list_of: list[int] = []
     union: list[int] = []
-    for each in queries:
-        own = []
-        for molecules in each.molecules:
-            own.append(len(sizes))
+    for query in queries:
+        list_numbers = []
+        for molecules in query.molecules:
+            list_numbers.append(len(sizes))
             sizes.append(len(molecules))
-            members += [place[molecule.smiles] for molecule in molecules]
-        for number, spectrum in enumerate(each.feature.spectra):
-            for reading, each_list in zip(each.readings, own, strict=True):
+            members += [row_in_table[molecule.smiles] for molecule in molecules]
+        for number, spectrum in enumerate(query.feature.spectra):
+            for reading, each_list in zip(query.readings, list_numbers, strict=True):
                 spectra.append(with_ion(spectrum, reading.adducts[number]))
                 list_of.append(each_list)
-            union.append(each.kept)
+            union.append(query.kept)
     indexed = None
     if index is not None:
         rows = [row for row in map(row_of.__getitem__, table_order) if row >= 0]
@@ -185,12 +185,12 @@ def _laid_out(
         excluded = [ExcludedAnalogs(table, rows) for rows in members_of]
     else:
         excluded = [
-            each
-            for each, query in zip(excluded_analogs, queries, strict=True)
+            analogs
+            for analogs, query in zip(excluded_analogs, queries, strict=True)
             for _ in query.molecules
         ]
     lists = replace(lists, excluded_analogs=excluded)
-    numbers = np.array([len(each.feature.spectra) for each in queries], np.int64)
+    numbers = np.array([len(query.feature.spectra) for query in queries], np.int64)
     return _Layout(lists, np.array(union, np.int64), numbers)
 
 
@@ -206,8 +206,8 @@ def _ion_priors(query: FeatureQuery, confidence: Confidence) -> Floats:
     """
     if len(query.tried) == 1:
         return np.zeros(query.kept)
-    own = confidence.of(mode_of(query))
-    shares = {adduct: own.ion_prior(adduct) for adduct in query.tried}
+    calibration = confidence.of(mode_of(query))
+    shares = {adduct: calibration.ion_prior(adduct) for adduct in query.tried}
     total = sum(shares.values())
     return np.array(
         [
@@ -242,7 +242,7 @@ def _explained(lists: Queries, fitted: EvidenceModel) -> tuple[Floats, Ints]:
 def peak_tolerance(fitted: EvidenceModel) -> dict[str, Any]:
     """Tolerances of peaks, as the channel of fragments has them."""
     for channel in fitted.channels:
-        if channel.name == _PIECES:
+        if channel.name == _FRAGMENTS:
             return {"ppm": channel.options.ppm, "least": channel.options.least}
     return {}
 
@@ -312,18 +312,20 @@ def score_with_background(
     """
     excluded = without if without is not None else [()] * len(queries)
     scored, molecules = score(queries, fitted, confidence, fingerprint, index)
-    ions = [_best_ion(query, own) for query, own in zip(queries, scored, strict=True)]
+    ions = [_best_ion(query, scores) for query, scores in zip(queries, scored, strict=True)]
     backgrounds = [
         background_of(query, store, hypothesis, without=keys)
         for query, (hypothesis, _), keys in zip(queries, ions, excluded, strict=True)
     ]
-    full = [place for place, background in enumerate(backgrounds) if background is not None]
+    with_background = [at for at, background in enumerate(backgrounds) if background is not None]
     compared, _ = score(
         [background for background in backgrounds if background is not None],
         fitted, confidence, fingerprint,
-        excluded_analogs=[ExcludedAnalogs(molecules, scored[at].rows[ions[at][1]]) for at in full],
+        excluded_analogs=[
+            ExcludedAnalogs(molecules, scored[at].rows[ions[at][1]]) for at in with_background
+        ],
     )  # fmt: skip
-    background_scores = dict(zip(full, compared, strict=True))
+    background_scores = dict(zip(with_background, compared, strict=True))
     labels = [channel.label for channel in fitted.channels]
     lists = [
         ScoredList(
@@ -341,7 +343,7 @@ def score_with_background(
 def background_of(
     query: FeatureQuery,
     store: MoleculesByMass,
-    place: int = 0,
+    hypothesis: int = 0,
     *,
     without: Collection[str] = (),
 ) -> FeatureQuery | None:
@@ -355,7 +357,7 @@ def background_of(
     ----------
     query : FeatureQuery
     store : MoleculesByMass
-    place : int
+    hypothesis : int
         Of the adduct hypothesis among the readings of the query.
     without : collection of str
         InChIKeys (first block) of molecules to leave out.
@@ -368,9 +370,9 @@ def background_of(
     """
     if not len(store.masses):
         return None
-    known = {molecule.key for own in query.molecules for molecule in own}.union(without)
-    reading = query.readings[place]
-    number = max(BACKGROUND - len(query.molecules[place]), 0)
+    known = {molecule.key for listed in query.molecules for molecule in listed}.union(without)
+    reading = query.readings[hypothesis]
+    number = max(BACKGROUND - len(query.molecules[hypothesis]), 0)
     molecules = _nearest(store, reading, number, known)
     if not molecules:
         return None
@@ -382,7 +384,7 @@ def _count_same_mass(background: FeatureQuery | None) -> int:
     if background is None:
         return 0
     [reading], [molecules] = background.readings, background.molecules
-    return sum(abs(each.mass - reading.mass) <= reading.reach for each in molecules)
+    return sum(abs(molecule.mass - reading.mass) <= reading.reach for molecule in molecules)
 
 
 def _best_ion(query: FeatureQuery, scored: Scored) -> tuple[int, Ints]:
@@ -391,7 +393,9 @@ def _best_ion(query: FeatureQuery, scored: Scored) -> tuple[int, Ints]:
     Whether the molecule is in the database is judged among the candidates of one ion: those of
     rarer ions have lower scores whatever their structure, and would flatter the best one.
     """
-    reading = np.repeat(np.arange(len(query.molecules)), [len(own) for own in query.molecules])
+    reading = np.repeat(
+        np.arange(len(query.molecules)), [len(listed) for listed in query.molecules]
+    )
     best = int(reading[np.argmax(scored.absolute.sum(1) + scored.ion)])
     return best, np.flatnonzero(reading == best)
 
@@ -422,9 +426,11 @@ def _list_evidence(
         How many of the background molecules have the mass of the candidates.
     """
     empty = np.zeros(0)
-    own = scored.absolute[rows] / max(scored.weight, 1e-12)
+    contributions = scored.absolute[rows] / max(scored.weight, 1e-12)
     columns = [
-        own[:, list(channels).index(name)] if name in channels else np.zeros(len(own))
+        contributions[:, list(channels).index(name)]
+        if name in channels
+        else np.zeros(len(contributions))
         for name in CHANNELS
     ]
     return ListEvidence(
@@ -449,11 +455,11 @@ def _nearest(
     rows = np.arange(max(low - around, 0), min(high + around, len(masses)))
     away = np.abs(masses[rows] - mass)
     order = np.argsort(away, kind="stable")
-    found: dict[str, Molecule] = {}
+    by_key: dict[str, Molecule] = {}
     for molecule in molecules_of_table(store.rows(rows[order])):
         is_same_mass = abs(molecule.mass - mass) <= reading.reach
-        if len(found) >= (BACKGROUND if is_same_mass else number):
+        if len(by_key) >= (BACKGROUND if is_same_mass else number):
             break
         if molecule.key not in known and can_form(molecule, reading):
-            found.setdefault(molecule.key, replace(molecule, row=-1))
-    return list(found.values())
+            by_key.setdefault(molecule.key, replace(molecule, row=-1))
+    return list(by_key.values())

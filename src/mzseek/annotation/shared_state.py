@@ -63,13 +63,13 @@ def library_spectra(libraries: Sequence[Library], max_peaks: int = MAX_PEAKS) ->
     keys = [key for library in libraries for key in library.molecules["inchikey"].to_pylist()]
     return ReferenceSpectra(
         PeakLists(
-            pointers(_joined([np.diff(each.pointers) for each in peaks], np.int64)),
-            _joined([each.values for each in peaks], np.float64),
-            _joined([each.weights for each in peaks], np.float64),
+            pointers(_joined([np.diff(part.pointers) for part in peaks], np.int64)),
+            _joined([part.values for part in peaks], np.float64),
+            _joined([part.weights for part in peaks], np.float64),
         ),
         PrecursorIons(
-            _joined([each.precursors for each in ions], np.float64),
-            _joined([each.modes for each in ions], np.int8),
+            _joined([part.precursors for part in ions], np.float64),
+            _joined([part.modes for part in ions], np.int8),
         ),
         _joined(molecules, np.int64),
         [smiles for library in libraries for smiles in library.molecules["smiles"].to_pylist()],

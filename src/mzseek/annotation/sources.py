@@ -35,27 +35,27 @@ class ListedSource(Source):
     ----------
     label : str
     molecules : sequence of Molecule
-    facts : mapping
-        What a run folder says of them.
+    metadata : mapping
+        Kind, path and checksum, for ``run.json``.
     lists : mapping of str to list of int, optional
-        For each feature the places of its own molecules; without it all are looked up by mass.
+        For each feature the indices of its own molecules; without it all are looked up by mass.
 
     Attributes
     ----------
-    molecules, given, lists
-        What it was made of: the molecules, the facts and the lists.
+    molecules, base_metadata, lists
+        What it was made of: the molecules, their metadata and the lists.
     """
 
     def __init__(
         self,
         label: str,
         molecules: Sequence[Molecule],
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         lists: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        masses = np.array([each.mass for each in molecules], np.float64)
+        masses = np.array([molecule.mass for molecule in molecules], np.float64)
         order = np.argsort(masses, kind="stable")
-        self.label, self.given = label, dict(facts)
+        self.label, self.base_metadata = label, dict(metadata)
         self.molecules = list(molecules)
         self._order, self._masses = order, masses[order]
         self.lists = lists
@@ -68,25 +68,25 @@ class ListedSource(Source):
         """Molecules whose mass is at most `reach` away."""
         low, high = np.searchsorted(self._masses, [mass - reach, mass + reach])
         high = int(np.searchsorted(self._masses, mass + reach, side="right"))
-        return [self.molecules[place] for place in self._order[low:high]]
+        return [self.molecules[index] for index in self._order[low:high]]
 
     def of_feature(self, name: str) -> list[Molecule]:
         """Molecules that are listed for a feature; none for one that the list does not name."""
         if self.lists is None:
             return super().of_feature(name)
-        return [self.molecules[place] for place in self.lists.get(name, ())]
+        return [self.molecules[index] for index in self.lists.get(name, ())]
 
     def features(self) -> Collection[str]:
         """Features that it has lists for."""
         return self.lists or ()
 
-    def facts(self) -> dict[str, Any]:
-        """What a run folder says of it."""
-        return {**self.given, "molecules": len(self)}
+    def metadata(self) -> dict[str, Any]:
+        """Kind, path, checksum and size for ``run.json``."""
+        return {**self.base_metadata, "molecules": len(self)}
 
 
 def file_source(
-    path: StrPath, rejects: SkipTarget, columns: Mapping[str, str] | None = None
+    path: StrPath, skipped: SkipTarget, columns: Mapping[str, str] | None = None
 ) -> ListedSource:
     """Candidates of a user's own file: any that `mzseek database build` reads.
 
@@ -97,7 +97,7 @@ def file_source(
     Parameters
     ----------
     path : Path
-    rejects : list or callable of (where, reason)
+    skipped : list or callable of (where, reason)
         Gets what cannot be read, and rows of a list by feature that name none.
     columns : mapping of str to str, optional
         Names of columns that are not the usual ones, as `read_molecules` takes them.
@@ -108,55 +108,55 @@ def file_source(
         The file is missing, or none of its rows holds a molecule.
     """
     path = Path(path)
-    report = reporter(rejects)
+    report = reporter(skipped)
     records = list(read_molecules([path], report, columns={**(columns or {}), FEATURE: USUAL}))
-    molecules, places = _described(records, report)
+    molecules, indices = _described(records, report)
     lists: dict[str, list[int]] | None = None
     if any(record.feature is not None for record in records):
         lists = {}
         for at, record in enumerate(records):
             if not record.feature:
                 report(record.where, "names no feature, as other rows do")
-                places[at] = -1
-            elif places[at] >= 0:
-                lists.setdefault(normalise_name(record.feature), []).append(places[at])
+                indices[at] = -1
+            elif indices[at] >= 0:
+                lists.setdefault(normalise_name(record.feature), []).append(indices[at])
     if not molecules:
         raise InputError(path, "holds no molecule that can be read")
-    facts = {
+    metadata = {
         "kind": "file",
         "path": str(path.resolve()),
         "sha256": content_hash(path),
-        "set_aside": len(records) - sum(place >= 0 for place in places),
+        "set_aside": len(records) - sum(index >= 0 for index in indices),
     }
-    return ListedSource(path.name, molecules, facts, lists)
+    return ListedSource(path.name, molecules, metadata, lists)
 
 
 def _described(
     records: Sequence[MoleculeRecord], report: Report
 ) -> tuple[list[Molecule], list[int]]:
-    """Molecules, each text described once, and the place of each record's (−1: set aside)."""
+    """Molecules, each text described once, and the index of each record's (−1: skipped)."""
     first: dict[tuple[str, str, str], int] = {}
     for at, record in enumerate(records):
         first.setdefault((record.text, record.name, record.identifier), at)
     distinct = list(first.values())
     molecules: list[Molecule] = []
-    place_of: dict[int, int] = {}
+    index_of: dict[int, int] = {}
     for start in range(0, len(distinct), _AT_ONCE):
         batch = [records[at] for at in distinct[start : start + _AT_ONCE]]
         described = describe_records(RecordsAt(batch, start), _KIND)
         for where, reason in described.skipped:
             report(where, reason)
         columns = (described.table[name].to_pylist() for name in _COLUMNS)
-        for smiles, key, formula, mass, names, sources, identifiers, place in zip(
+        for smiles, key, formula, mass, names, sources, identifiers, index in zip(
             *columns, strict=True
         ):
-            place_of[distinct[place]] = len(molecules)
+            index_of[distinct[index]] = len(molecules)
             molecules.append(
                 Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, names[0] if names else "",
                          tuple(sources), tuple(identifiers))
             )  # fmt: skip
     return molecules, [
-        place_of.get(first[record.text, record.name, record.identifier], -1) for record in records
+        index_of.get(first[record.text, record.name, record.identifier], -1) for record in records
     ]
 
 
@@ -174,7 +174,7 @@ def library_source(library: Library, label: str) -> ListedSource:
     return ListedSource(label, molecules, {"kind": "library", "path": str(library.folder)})
 
 
-_MOLECULES, _LISTS, _FACTS = "molecules.arrow", "lists.arrow", b"facts"
+_MOLECULES, _LISTS, _METADATA = "molecules.arrow", "lists.arrow", b"facts"
 _TEXTS = pa.list_(pa.string())
 _SCHEMA = pa.schema(
     [("smiles", pa.string()), ("key", pa.string()), ("formula", pa.string()),
@@ -185,22 +185,24 @@ _LISTED = pa.schema([("feature", pa.string()), ("places", pa.list_(pa.int64()))]
 
 def save_described(folder: Path, source: ListedSource) -> None:
     """Write molecules in memory, and lists of features if there are any, into a folder."""
-    facts = json.dumps({"label": source.label, "facts": source.given}).encode()
+    metadata = json.dumps({"label": source.label, "facts": source.base_metadata}).encode()
     columns = [
-        pa.array([getattr(each, name) for each in source.molecules], _SCHEMA.field(name).type)
+        pa.array(
+            [getattr(molecule, name) for molecule in source.molecules], _SCHEMA.field(name).type
+        )
         for name in _SCHEMA.names
     ]
-    _write(folder / _MOLECULES, pa.table(columns, _SCHEMA.with_metadata({_FACTS: facts})))
+    _write(folder / _MOLECULES, pa.table(columns, _SCHEMA.with_metadata({_METADATA: metadata})))
     if source.lists is not None:
-        names, places = list(source.lists), list(map(list, source.lists.values()))
-        lists = [pa.array(names, pa.string()), pa.array(places, _LISTED.field("places").type)]
+        names, indices = list(source.lists), list(map(list, source.lists.values()))
+        lists = [pa.array(names, pa.string()), pa.array(indices, _LISTED.field("places").type)]
         _write(folder / _LISTS, pa.table(lists, _LISTED))
 
 
 def open_described(folder: Path) -> ListedSource:
     """What `save_described` has written, whole in memory: the folder may go."""
     table = _read(folder / _MOLECULES)
-    known = json.loads(table.schema.metadata[_FACTS])
+    known = json.loads(table.schema.metadata[_METADATA])
     columns = (table[name].to_pylist() for name in _SCHEMA.names)
     molecules = [
         Molecule(smiles, key, formula, mass, name, tuple(sources), tuple(identifiers))
@@ -238,17 +240,17 @@ class Store(Protocol):
 class StoreSource(Source):
     """Molecules of a store.
 
-    `facts` are what a run folder says of it.
+    `metadata` has kind, path and checksum, for ``run.json``.
     """
 
     def __init__(
         self,
         store: Store,
         label: str,
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         index: MoleculeIndex | None = None,
     ) -> None:
-        self._store, self.label, self._facts = store, label, dict(facts)
+        self._store, self.label, self._metadata = store, label, dict(metadata)
         self.index = index
 
     @classmethod
@@ -262,8 +264,8 @@ class StoreSource(Source):
         """
         store = Database.open(path)
         sums = {name: file["sha256"] for name, file in store.manifest["files"].items()}
-        facts = {"kind": "database", "path": str(store.folder), "sha256": sums}
-        return cls(store, store.folder.name, facts, open_index(store))
+        metadata = {"kind": "database", "path": str(store.folder), "sha256": sums}
+        return cls(store, store.folder.name, metadata, open_index(store))
 
     def __len__(self) -> int:
         return len(self._store)
@@ -272,9 +274,9 @@ class StoreSource(Source):
         """Molecules whose mass is at most `reach` away."""
         return molecules_of_table(self._store.by_mass(mass, reach / mass * 1e6).table)
 
-    def facts(self) -> dict[str, Any]:
-        """What a run folder says of it."""
-        return {**self._facts, "molecules": len(self)}
+    def metadata(self) -> dict[str, Any]:
+        """Kind, path, checksum and size for ``run.json``."""
+        return {**self._metadata, "molecules": len(self)}
 
 
 def open_index(store: Database) -> MoleculeIndex | None:

@@ -93,7 +93,7 @@ def annotate_files(
     guard = SourceGuard(files.paths)
     config = replace(config_for(config, files), explain=_explained(Path(out)))
     annotator = Annotator(config)  # whatever is missing is reported before anything is made
-    searched = annotator.facts()
+    searched = annotator.metadata()
     known = run_settings(annotator, replace(settings, read=read), files.paths)
     signature = _signature(annotator, guard)
     with Output(Path(out), known, signature=signature, resume=resume, force=force) as output:
@@ -135,7 +135,7 @@ def finish_output(
 ) -> list[str]:
     """Complete the files of a run with what ``run.json`` records; return lines for the user."""
     known = inputs if isinstance(inputs, Mapping) else dict.fromkeys(inputs)
-    return output.finish(records=run.records, inputs=known, more=run.facts())
+    return output.finish(records=run.records, inputs=known, more=run.metadata())
 
 
 def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]) -> Settings:
@@ -146,9 +146,9 @@ def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]
         settings,
         inputs=tuple(map(str, paths)),
         database=annotator.source.label,
-        database_version=_digest(annotator.source.facts())[:16],
+        database_version=_digest(annotator.source.metadata())[:16],
         options=annotator.config.to_dict() | joined,
-        searched=annotator.facts(),
+        searched=annotator.metadata(),
     )
 
 

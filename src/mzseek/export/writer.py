@@ -29,7 +29,7 @@ class Settings:
     options : mapping of str to any
         Of the run, for formats that list them.
     searched : mapping of str to any
-        Model, database, libraries and prior, as `mzseek.annotation.Annotator.facts` has them.
+        Model, database, libraries and prior, as `mzseek.annotation.Annotator.metadata` has them.
     network, features : Path or None
         A molecular network, and a table of features, that annotations are joined to.
     read : tuple of Path

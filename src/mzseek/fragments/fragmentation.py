@@ -117,7 +117,7 @@ Rows = tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32]]
 # How a fragment was broken out, by code: bonds, and how many of them are in rings.
 BONDS = np.array([0, 1, 2, 2, 3, 3], np.int8)
 RING_BONDS = np.array([0, 0, 0, 2, 2, 3], np.int8)
-WHOLE, ONE, TWO, TWO_RING, ONE_AND_TWO_RING, THREE_RING = range(6)
+WHOLE, ONE_BOND, TWO_BONDS, TWO_RING, ONE_AND_TWO_RING, THREE_RING = range(6)
 
 _EXACT_LABELS = 62  # cycles that have a bit each; beyond, labels are random numbers of 63 bits
 
@@ -146,7 +146,7 @@ def rooted(atoms: int, bonds: npt.NDArray[np.int32]) -> tuple[Ints, Ints, Ints, 
     last = np.zeros(atoms, np.int64)
     part = np.zeros(atoms, np.int64)
     below = np.full(count, -1, np.int64)
-    place = starts[:-1].copy()
+    cursor = starts[:-1].copy()
     stack = np.empty(atoms, np.int64)
     clock, parts = 0, 0
     for root in range(atoms):
@@ -157,12 +157,12 @@ def rooted(atoms: int, bonds: npt.NDArray[np.int32]) -> tuple[Ints, Ints, Ints, 
         clock += 1
         while depth > 0:
             atom = stack[depth - 1]
-            if place[atom] == starts[atom + 1]:
+            if cursor[atom] == starts[atom + 1]:
                 last[atom] = clock - 1
                 depth -= 1
                 continue
-            b = around[place[atom]]
-            place[atom] += 1
+            b = around[cursor[atom]]
+            cursor[atom] += 1
             other = bonds[b, 0] + bonds[b, 1] - atom
             if reached[other] < 0:
                 below[b] = other
@@ -208,8 +208,8 @@ def labelled(
             over[below[b]] = b
     order = np.argsort(reached)
     sums = units.copy()
-    for place in range(atoms - 1, -1, -1):
-        atom = order[place]
+    for position in range(atoms - 1, -1, -1):
+        atom = order[position]
         if up[atom] >= 0:
             through[up[atom]] ^= through[atom]
             sums[up[atom]] += sums[atom]
@@ -232,14 +232,14 @@ def _odd_side(cut: Ints, tree: Tree) -> Ints:
     """
     below, reached, last, sums = tree
     total = np.zeros(2, np.int64)
-    for one in cut:
-        if below[one] < 0:
+    for bond in cut:
+        if below[bond] < 0:
             continue
         around = 0
         for other in cut:
-            if other != one and below[other] >= 0:
-                around += _within(below[one], below[other], reached, last)
-        total += sums[below[one]] * (1 if around % 2 == 0 else -1)
+            if other != bond and below[other] >= 0:
+                around += _within(below[bond], below[other], reached, last)
+        total += sums[below[bond]] * (1 if around % 2 == 0 else -1)
     return total
 
 
@@ -252,12 +252,12 @@ def _between(bridge: int, cut: Ints, side: Ints, whole: Ints, tree: Tree) -> Int
     below, reached, last, sums = tree
     atom = below[bridge]
     around = 0
-    for one in cut:
-        if below[one] >= 0:
-            if _within(below[one], atom, reached, last):
+    for bond in cut:
+        if below[bond] >= 0:
+            if _within(below[bond], atom, reached, last):
                 inner: Ints = sums[atom] - side
                 return inner
-            around += _within(atom, below[one], reached, last)
+            around += _within(atom, below[bond], reached, last)
     left: Ints = (side if around % 2 == 1 else whole - side) - sums[atom]
     return left
 
@@ -272,16 +272,16 @@ def _groups(labels: Ints) -> tuple[Ints, Ints]:
     ring = order[first:]
     if not len(ring):
         return ring, np.zeros(1, np.int64)
-    own = labels[ring]
-    changes = np.nonzero(own[1:] != own[:-1])[0] + 1
+    ring_labels = labels[ring]
+    changes = np.nonzero(ring_labels[1:] != ring_labels[:-1])[0] + 1
     return ring, np.concatenate((np.array([0]), changes, np.array([len(ring)])))
 
 
 @compiled
-def _third(ring: Ints, starts: Ints, labels: Ints, one: int, two: int) -> int:
+def _third(ring: Ints, starts: Ints, labels: Ints, first: int, second: int) -> int:
     """Group whose label cancels those of two others and comes after them; −1 for none."""
-    label = labels[ring[starts[one]]] ^ labels[ring[starts[two]]]
-    low, high = two + 1, len(starts) - 1
+    label = labels[ring[starts[first]]] ^ labels[ring[starts[second]]]
+    low, high = second + 1, len(starts) - 1
     while low < high:
         middle = (low + high) // 2
         if labels[ring[starts[middle]]] < label:
@@ -293,7 +293,7 @@ def _third(ring: Ints, starts: Ints, labels: Ints, one: int, two: int) -> int:
 
 
 @compiled
-def counted(labels: Ints, bond_part: Ints, parts: int) -> Ints:
+def count_rows(labels: Ints, bond_part: Ints, parts: int) -> Ints:
     """How many rows `listed` makes of 0, 1, 2 and 3 cleavages."""
     ring, starts = _groups(labels)
     bridges = np.zeros(parts, np.int64)
@@ -302,15 +302,15 @@ def counted(labels: Ints, bond_part: Ints, parts: int) -> Ints:
     rows = np.zeros(4, np.int64)
     rows[0], rows[1] = parts, 2 * bridges.sum()
     rows[2] = (bridges * (bridges - 1) // 2).sum()
-    for one in range(len(starts) - 1):
-        size = starts[one + 1] - starts[one]
+    for first in range(len(starts) - 1):
+        size = starts[first + 1] - starts[first]
         pairs = size * (size - 1) // 2
         rows[2] += 2 * pairs
-        rows[3] += pairs * bridges[bond_part[ring[starts[one]]]]
-        for two in range(one + 1, len(starts) - 1):
-            three = _third(ring, starts, labels, one, two)
-            if three >= 0:
-                more = (starts[two + 1] - starts[two]) * (starts[three + 1] - starts[three])
+        rows[3] += pairs * bridges[bond_part[ring[starts[first]]]]
+        for second in range(first + 1, len(starts) - 1):
+            third = _third(ring, starts, labels, first, second)
+            if third >= 0:
+                more = (starts[second + 1] - starts[second]) * (starts[third + 1] - starts[third])
                 rows[3] += 2 * size * more
     return rows
 
@@ -335,24 +335,24 @@ def _list_bridges(
         at = _put(rows, at, wholes[part], WHOLE, (-1, -1, -1))
     if max_cleavages < 1:
         return at
-    for place in range(len(bridges)):
-        one = bridges[place]
-        inside, whole = sums[below[one]], wholes[bond_part[one]]
-        at = _put(rows, at, inside, ONE, (one, -1, -1))
-        at = _put(rows, at, whole - inside, ONE, (one, -1, -1))
+    for position in range(len(bridges)):
+        first = bridges[position]
+        inside, whole = sums[below[first]], wholes[bond_part[first]]
+        at = _put(rows, at, inside, ONE_BOND, (first, -1, -1))
+        at = _put(rows, at, whole - inside, ONE_BOND, (first, -1, -1))
         if max_cleavages < 2:
             continue
-        for two in bridges[place + 1 :]:
-            if bond_part[two] != bond_part[one]:
+        for second in bridges[position + 1 :]:
+            if bond_part[second] != bond_part[first]:
                 continue
-            other = sums[below[two]]
-            if _within(below[two], below[one], reached, last):
+            other = sums[below[second]]
+            if _within(below[second], below[first], reached, last):
                 middle = inside - other
-            elif _within(below[one], below[two], reached, last):
+            elif _within(below[first], below[second], reached, last):
                 middle = other - inside
             else:
                 middle = whole - inside - other
-            at = _put(rows, at, middle, TWO, (one, two, -1))
+            at = _put(rows, at, middle, TWO_BONDS, (first, second, -1))
     return at
 
 
@@ -363,8 +363,8 @@ def _list_rings(
 ) -> int:  # fmt: skip
     """Fragments that two or three ring bonds cut out, alone or with a bond outside rings."""
     ring, starts = _groups(labels)
-    for one in range(len(starts) - 1):
-        group = ring[starts[one] : starts[one + 1]]
+    for group_a in range(len(starts) - 1):
+        group = ring[starts[group_a] : starts[group_a + 1]]
         whole = wholes[bond_part[group[0]]]
         for first in range(len(group)):
             for second in range(first + 1, len(group)):
@@ -380,13 +380,13 @@ def _list_rings(
                         at = _put(rows, at, middle, ONE_AND_TWO_RING, (bridge, pair[0], pair[1]))
         if max_cleavages < 3:
             continue
-        for two in range(one + 1, len(starts) - 1):
-            three = _third(ring, starts, labels, one, two)
-            if three < 0:
+        for group_b in range(group_a + 1, len(starts) - 1):
+            group_c = _third(ring, starts, labels, group_a, group_b)
+            if group_c < 0:
                 continue
             for a in group:
-                for b in ring[starts[two] : starts[two + 1]]:
-                    for c in ring[starts[three] : starts[three + 1]]:
+                for b in ring[starts[group_b] : starts[group_b + 1]]:
+                    for c in ring[starts[group_c] : starts[group_c + 1]]:
                         side = _odd_side(np.array([a, b, c]), tree)
                         at = _put(rows, at, side, THREE_RING, (a, b, c))
                         at = _put(rows, at, whole - side, THREE_RING, (a, b, c))
@@ -401,7 +401,7 @@ def listed(
 
     Returns the sums of `units` over each fragment, shape (rows, 2); the code of its cleavages; its
     broken bonds, shape (rows, 3), −1 for none; and up to how many cleavages all are there: fewer
-    than asked for where the rows would be more than `most_rows`.
+    than asked for where the rows would be more than `max_rows`.
     """
     reached, last, part, below = rooted(len(units), bonds)
     labels, sums = labelled(bonds, reached, below, units)
@@ -412,7 +412,7 @@ def listed(
     bond_part = np.zeros(len(bonds), np.int64)
     for b in range(len(bonds)):
         bond_part[b] = part[bonds[b, 0]]
-    counts = counted(labels, bond_part, parts)
+    counts = count_rows(labels, bond_part, parts)
     max_cleavages = min(cleavages, 3)
     while max_cleavages > 0 and counts[: max_cleavages + 1].sum() > max_rows:
         max_cleavages -= 1
@@ -431,13 +431,13 @@ def listed(
 def distinct(values: Ints, codes: npt.NDArray[np.int8]) -> Ints:
     """Rows of distinct mass, rising: of each the one with the fewest cleavages."""
     order = np.argsort(values[:, 0] * 8 + codes, kind="mergesort")
-    kept = np.empty(len(order), np.int64)
+    rows = np.empty(len(order), np.int64)
     count = 0
     for row in order:
-        if count == 0 or values[row, 0] != values[kept[count - 1], 0]:
-            kept[count] = row
+        if count == 0 or values[row, 0] != values[rows[count - 1], 0]:
+            rows[count] = row
             count += 1
-    return kept[:count]
+    return rows[:count]
 
 
 MAX_CLEAVAGES = 3
@@ -529,11 +529,11 @@ def pieces(smiles: str, cleavages: int = MAX_CLEAVAGES) -> Fragments:
 def fragments_of_graph(graph: AtomGraph, cleavages: int = MAX_CLEAVAGES) -> Fragments:
     """Fragments of a molecule that is a graph already."""
     values, codes, _, complete = listed(graph.units, graph.bonds, cleavages, MAX_FRAGMENT_ROWS)
-    kept = distinct(values, codes)
-    counts = values[kept, 1]
+    rows = distinct(values, codes)
+    counts = values[rows, 1]
     return Fragments(
-        values[kept, 0] / PER_DALTON,
-        codes[kept],
+        values[rows, 0] / PER_DALTON,
+        codes[rows],
         (counts & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32),
         (counts >> HYDROGEN_BITS).astype(np.int32),
         int(complete),

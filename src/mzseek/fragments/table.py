@@ -158,12 +158,12 @@ def join_tables(tables: Sequence[FragmentTable]) -> FragmentTable:
 def _stacked(results: Sequence[Fragments | str], cleavages: int) -> FragmentTable:
     """Fragments one after the other; a text says why a molecule has none."""
     parsed = [fragments for fragments in results if isinstance(fragments, Fragments)]
-    complete = [_SKIPPED if isinstance(each, str) else each.cleavages for each in results]
+    complete = [_SKIPPED if isinstance(result, str) else result.cleavages for result in results]
     columns: dict[str, Any] = {
-        name: np.concatenate([np.empty(0, dtype), *(getattr(each, name) for each in parsed)])
+        name: np.concatenate([np.empty(0, dtype), *(getattr(result, name) for result in parsed)])
         for name, dtype in _COLUMNS.items()
     }
-    starts = pointers([0 if isinstance(each, str) else len(each) for each in results])
+    starts = pointers([0 if isinstance(result, str) else len(result) for result in results])
     complete_to = np.array(complete, np.int8)
     return FragmentTable(starts, **columns, cleavages=complete_to, requested=cleavages)
 
@@ -243,8 +243,8 @@ class FragmentIndex:
     def arrays(self, first: int, end: int) -> list[npt.NDArray[np.generic]]:
         """Return all that is kept of the molecules from `first` to `end`."""
         rows = slice(int(self._starts[first]), int(self._starts[end]))
-        own = [self._starts[first : end + 1], self._cleavages[first:end]]
-        return [*own, *(array[rows] for array in self._fragments)]
+        of_molecules = [self._starts[first : end + 1], self._cleavages[first:end]]
+        return [*of_molecules, *(array[rows] for array in self._fragments)]
 
     def table(self, molecules: npt.NDArray[np.integer]) -> FragmentTable:
         """Return the fragments of the molecules of these indices, in this order."""

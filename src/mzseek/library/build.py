@@ -106,7 +106,7 @@ def _paths(paths: StrPath | Sequence[StrPath]) -> list[Path]:
 
 
 def _make(files: list[Path], out: Path, old: Library | None, progress: Progress) -> Library:
-    steady = SourceGuard(files)
+    guard = SourceGuard(files)
     builder = _Builder(old)
     before = len(builder.records)
     for path in files:
@@ -124,8 +124,8 @@ def _make(files: list[Path], out: Path, old: Library | None, progress: Progress)
         builder.write(folder)
         listed += "".join(f"{text_cell(at)}\t{text_cell(why)}\n" for at, why in builder.skipped)
         (folder / REJECTS).write_text(listed, encoding="utf-8")
-        steady.ensure_unchanged()
-        sources = [{"name": path.name, "sha256": steady.hashes[path]} for path in files]
+        guard.ensure_unchanged()
+        sources = [{"name": path.name, "sha256": guard.hashes[path]} for path in files]
         MANIFEST.write(
             folder,
             {

@@ -117,8 +117,8 @@ def entropy_lists(lists: PeakLists, tolerance: float) -> PeakLists:
     values = lists.values.astype(np.float32)
     weights = lists.weights.astype(np.float32)
     counts = _weight_peaks(lists.pointers, values, weights, np.float32(2 * tolerance))
-    ends, kept = ranges(lists.pointers[:-1], lists.pointers[:-1] + counts)
-    return PeakLists(ends, values[kept].astype(np.float64), weights[kept].astype(np.float64))
+    ends, rows = ranges(lists.pointers[:-1], lists.pointers[:-1] + counts)
+    return PeakLists(ends, values[rows].astype(np.float64), weights[rows].astype(np.float64))
 
 
 @compiled
@@ -281,7 +281,7 @@ def entropy_similarity(
 
 COSINE, MODIFIED, ENTROPY, ANALOG = 0, 1, 2, 3
 _MIN_ADDED = 1e-300  # by a pair of peaks: tells a spectrum that was met from one never met
-_ROOM = 1 + 1e-9  # bounds are sums in another order than scores
+_ROUNDING = 1 + 1e-9  # bounds are sums in another order than scores
 
 
 class SearchSide(NamedTuple):
@@ -334,7 +334,7 @@ def search_range(
         for index in range(count):
             record = touched[index]
             bound, bounds[record] = bounds[record], 0.0
-            if bound * _ROOM < best.scores[query, last]:
+            if bound * _ROUNDING < best.scores[query, last]:
                 continue
             if not _may_match(queries.ions, query, library.ions, record, rules):
                 continue

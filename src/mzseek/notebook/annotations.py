@@ -29,7 +29,7 @@ from mzseek.parallel import LocalEngine
 
 _SHOWN_NAMES = 5
 # What messages and results call candidates that were given as objects.
-GIVEN = "the candidates given"
+IN_MEMORY = "the candidates given"
 
 
 class Annotations(Tabular, Sequence[Annotation]):
@@ -47,7 +47,7 @@ class Annotations(Tabular, Sequence[Annotation]):
     Attributes
     ----------
     skipped : list of (str, str)
-    facts : mapping
+    metadata : mapping
         What was searched: model, database, libraries; and the prior, if one was applied.
     notes : tuple of str
         Remarks on all features together.
@@ -56,16 +56,20 @@ class Annotations(Tabular, Sequence[Annotation]):
     def __init__(self, run: AnnotationRun, skipped: list[tuple[str, str]]) -> None:
         self._run, self.skipped = run, skipped
         self._annotations = tuple(run)
-        self.facts, self.notes = run.annotator.facts(), tuple(run.remarks())
+        self.metadata, self.notes = run.annotator.metadata(), tuple(run.remarks())
         config, paths = run.annotator.config, run.features.source.paths
         self._settings = run_settings(
             run.annotator, Settings(title="annotations", read=(*paths, *config.paths())), paths
         )
-        if run.annotator.source.label == GIVEN:  # whose file is gone by now
-            options = {**self._settings.options, "database": GIVEN}
+        if run.annotator.source.label == IN_MEMORY:  # whose file is gone by now
+            options = {**self._settings.options, "database": IN_MEMORY}
             self._settings = replace(self._settings, options=options)
-        self._by_name = {each.feature.name: each for each in reversed(self._annotations)}
-        self._by_number = {same_feature(name): each for name, each in self._by_name.items()}
+        self._by_name = {
+            annotation.feature.name: annotation for annotation in reversed(self._annotations)
+        }
+        self._by_number = {
+            same_feature(name): annotation for name, annotation in self._by_name.items()
+        }
 
     def __len__(self) -> int:
         return len(self._annotations)
@@ -225,10 +229,10 @@ def annotate(
         try:
             annotator = Annotator(config)
         except InputError as error:
-            if error.where.endswith(GIVEN):
-                raise AnnotationError(f"{GIVEN}: {error.reason}") from error
+            if error.where.endswith(IN_MEMORY):
+                raise AnnotationError(f"{IN_MEMORY}: {error.reason}") from error
             raise
-        if annotator.source.label == GIVEN:
+        if annotator.source.label == IN_MEMORY:
             _forget_folder(annotator)
         run = annotator.run(source, skipped=skipped, engine=LocalEngine(jobs))
         annotations = Annotations(run, skipped)
@@ -242,15 +246,15 @@ def _describe_settings() -> None:
     known = inspect.signature(annotate).parameters
     parameters = [known[name] for name in ("spectra", "database", "library", "model", "objective")]
     keyword = inspect.Parameter.KEYWORD_ONLY
-    others = [each for each in SETTINGS if each.name not in known]
+    others = [setting for setting in SETTINGS if setting.name not in known]
     parameters += [
-        inspect.Parameter(each.name, keyword, default=each.default, annotation=each.type)
-        for each in others
+        inspect.Parameter(setting.name, keyword, default=setting.default, annotation=setting.type)
+        for setting in others
     ]
     annotate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [*parameters, known["jobs"]], return_annotation=Annotations
     )
-    lines = [f"{each.name}\n        {each.metadata['meaning']}" for each in SETTINGS]
+    lines = [f"{setting.name}\n        {setting.metadata['meaning']}" for setting in SETTINGS]
     if annotate.__doc__:
         annotate.__doc__ = annotate.__doc__.replace("{settings}", "\n    ".join(lines))
 
@@ -260,7 +264,7 @@ def _folders(library: Any) -> Any:
     if library is None or isinstance(library, str | os.PathLike):
         return library
     several = library if isinstance(library, list | tuple) else [library]
-    return [getattr(each, "folder", each) for each in several]
+    return [getattr(item, "folder", item) for item in several]
 
 
 def _forget_folder(annotator: Annotator) -> None:
@@ -269,7 +273,7 @@ def _forget_folder(annotator: Annotator) -> None:
     annotator.skipped_candidates[:] = [
         (where.replace(folder, ""), reason) for where, reason in annotator.skipped_candidates
     ]
-    annotator.source.given["path"] = GIVEN  # type: ignore[attr-defined]
+    annotator.source.base_metadata["path"] = IN_MEMORY  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -284,7 +288,7 @@ def _database_path(database: Any) -> Iterator[StrPath | None]:
         yield database.folder
     else:
         with TemporaryDirectory(prefix="mzseek-") as folder:
-            path = Path(folder, GIVEN)
+            path = Path(folder, IN_MEMORY)
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, delimiter="\t", lineterminator="\n")
                 writer.writerows([_cell(value) for value in row] for row in _rows(database))

@@ -327,7 +327,7 @@ def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
     show_skipped([*skipped, *annotator.skipped_weights])
     for line in run.remarks():
         say(plain(line))
-    metadata = annotator.facts()
+    metadata = annotator.metadata()
     _tell_database(metadata["database"])
     _tell_prior(metadata["prior"])
     if as_json:
