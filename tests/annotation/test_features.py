@@ -9,9 +9,9 @@ from mzseek.annotation.features import (
     Feature,
     Tolerance,
     distinct_spectra,
-    fault_of,
     feature_id,
     is_profile,
+    ms_level_problem,
     name_of,
     retention_seconds,
 )
@@ -78,12 +78,12 @@ def test_no_id_is_none():
 
 @pytest.mark.parametrize("level", ["", "2", "MS2", "2.0", "MSMS", "MS/MS", "MSn", "ms^2"])
 def test_spectra_of_molecules(level):
-    assert fault_of(spectrum(ms_level=level)) is None
+    assert ms_level_problem(spectrum(ms_level=level)) is None
 
 
 @pytest.mark.parametrize("level", ["3", "MS3", "3.0", "MS^3", "ms3 scan"])
 def test_spectra_of_fragments_tell_no_mass_of_the_molecule(level):
-    fault = fault_of(spectrum(mz=172.0, ms_level=level))
+    fault = ms_level_problem(spectrum(mz=172.0, ms_level=level))
     assert fault.startswith("is an MS3 spectrum, of the fragment m/z 172.0000")
     assert fault.endswith("expected MS2")
 

@@ -385,7 +385,7 @@ def library(tmp_path_factory):
 def test_the_same_molecule_is_told_by_its_spectrum(library):
     odds = fit_match_odds(library, 1)
     assert (odds.same, odds.other) == (160, 160)
-    assert (np.diff(odds.nats) >= 0).all()
+    assert (np.diff(odds.log_odds) >= 0).all()
     assert odds.of([0.0])[0] < -2
     assert odds.of([0.98])[0] > 2
 

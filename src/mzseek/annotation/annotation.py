@@ -88,7 +88,7 @@ class Candidate:
     error_ppm : float
         Measured minus computed m/z of the precursor.
     score : float
-        Log-odds against the average candidate, in nats.
+        Log-odds (natural logarithm) against the average candidate.
     probability : float
         Calibrated, that this is the molecule, given that one of the candidates is.
     in_set : bool

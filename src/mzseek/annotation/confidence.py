@@ -32,18 +32,18 @@ class MatchOdds:
 
     Attributes
     ----------
-    nats : float64 array, shape (bins,)
+    log_odds : float64 array, shape (bins,)
     same, other : int
         Pairs that they were measured on: of one molecule by different contributors, and of
         different molecules.
     """
 
-    nats: Floats
+    log_odds: Floats
     same: int
     other: int
 
     def of(self, similarities: npt.ArrayLike) -> Floats:
-        """Nats of candidates whose own reference spectra are so similar.
+        """Log-odds of candidates whose own reference spectra are so similar.
 
         Between the middles of bins they rise evenly.
 
@@ -52,12 +52,12 @@ class MatchOdds:
         >>> MatchOdds(np.array([-1.0, 2.0]), 100, 100).of([0.0, 0.25, 0.5, 1.0]).tolist()
         [-1.0, -1.0, 0.5, 2.0]
         """
-        middles = (np.arange(len(self.nats)) + 0.5) / len(self.nats)
-        return np.interp(np.asarray(similarities, np.float64), middles, self.nats)
+        middles = (np.arange(len(self.log_odds)) + 0.5) / len(self.log_odds)
+        return np.interp(np.asarray(similarities, np.float64), middles, self.log_odds)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {"nats": self.nats.tolist(), "same": self.same, "other": self.other}
+        return {"nats": self.log_odds.tolist(), "same": self.same, "other": self.other}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: object = "match") -> "MatchOdds":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GROUPINGS = ("id", "precursor", "none")
 INSTRUMENT_NAMES = ("orbitrap", "qtof", "fticr", "ion-trap")
-LEARNED, NO_PRIOR = "learned", "none"
+LEARNED_PRIOR, NO_PRIOR = "learned", "none"
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 # Names that users may take for databases, and how to make each.
 _MADE_BY = {
@@ -238,7 +238,7 @@ class AnnotateConfig:
     def paths(self) -> list[Path]:
         """Return all files and folders that the settings name: they must not be written over."""
         database = None if self.database == LIBRARY else self.database
-        prior = None if self.prior in (LEARNED, NO_PRIOR) else self.prior
+        prior = None if self.prior in (LEARNED_PRIOR, NO_PRIOR) else self.prior
         named = (self.model, *self.library, database, prior, self.formulas_path)
         return [Path(path) for path in named if path]
 
@@ -271,12 +271,13 @@ def _resolved_database(database: Any) -> str | None:
 
 
 def _resolved_prior(prior: Any) -> str:
-    if prior is None or str(prior) in (NO_PRIOR, LEARNED):
+    if prior is None or str(prior) in (NO_PRIOR, LEARNED_PRIOR):
         return NO_PRIOR if prior is None else str(prior)
     path = Path(str(prior))
     if not path.is_file():
         raise AnnotationError(
-            f"{path}: no such file, expected {NO_PRIOR}, {LEARNED} or a table of weights for the "
+            f"{path}: no such file, expected {NO_PRIOR}, {LEARNED_PRIOR} or a table of "
+            "weights for the "
             "prior"
         )
     return str(path.resolve())

@@ -91,7 +91,7 @@ class Tolerance:
 # comes after the first of them; a title is often only the name of a file.
 FEATURE_ID = "feature_id"
 NAMED_BY = (FEATURE_ID, "scans", "title", "compound_name")
-IDENTIFIER, INDEX, GIVEN = "identifier", "index", "given"
+IDENTIFIER, INDEX, IN_MEMORY = "identifier", "index", "given"
 _NOTHING = {"", "0", "-1"}
 _NO_ID = {"", "-1"}  # 0 is the first of MS-DIAL's
 _LEVEL = re.compile(r"(?:MS)?\W*(\d{1,2})\b.*", re.IGNORECASE)
@@ -318,7 +318,7 @@ def feature_id(spectrum: Spectrum) -> str:
     return "" if stated in _NO_ID else stated
 
 
-def fault_of(spectrum: Spectrum) -> str | None:
+def ms_level_problem(spectrum: Spectrum) -> str | None:
     """Why no molecule can be asked for behind a spectrum; None if nothing is in the way.
 
     A fragment that was broken once more tells its own mass, not the molecule's.
@@ -326,7 +326,7 @@ def fault_of(spectrum: Spectrum) -> str | None:
     Examples
     --------
     >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a", {"ms_level": "MS3"})
-    >>> fault_of(one)
+    >>> ms_level_problem(one)
     'is an MS3 spectrum, of the fragment m/z 100.0000, which tells no mass of the molecule; expected MS2'
     """  # noqa: E501
     level = _LEVEL.fullmatch(spectrum.metadata.get("ms_level", "").strip())

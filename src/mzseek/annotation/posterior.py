@@ -83,7 +83,7 @@ def annotate_query(
     order = _order(utilities[config.objective], p, keys)
     # The first candidates, and whatever else is in the set.
     shown = np.concatenate([order[: config.top], order[config.top :][in_set[order[config.top :]]]])
-    added = np.column_stack([match] if prior is None else [match, prior.nats])
+    added = np.column_stack([match] if prior is None else [match, prior.log_odds])
     candidates = _candidates(query, scored, neighbours, p, added, in_set, shown)
     unlisted = unlisted_match(query, neighbours)
     # A match of few peaks says little about whether the molecule is there: it counts only against.
@@ -206,7 +206,9 @@ def _posterior(by_score: Floats, match: Floats, prior: PriorScores | None) -> Fl
     p /= p.sum()
     if prior is None:
         return p
-    logs = np.log(np.maximum(p, _LEAST)) + prior.nats  # weights may be further apart than floats
+    logs = (
+        np.log(np.maximum(p, _LEAST)) + prior.log_odds
+    )  # weights may be further apart than floats
     weighted = np.exp(logs - logs.max())
     return np.asarray(weighted / weighted.sum())
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.config import LEARNED, NO_PRIOR
+from mzseek.annotation.config import LEARNED_PRIOR, NO_PRIOR
 from mzseek.annotation.query import FeatureQuery
 from mzseek.bundle import Bundle
 from mzseek.bundle.bundle import BundledPrior
@@ -184,14 +184,14 @@ class PriorScores:
     ----------
     label : str
         Of its column.
-    nats : float64 array, shape (candidates,)
+    log_odds : float64 array, shape (candidates,)
         Against the mean of the list.
     note : str
         For the feature.
     """
 
     label: str
-    nats: Floats
+    log_odds: Floats
     note: str
 
 
@@ -235,7 +235,7 @@ class PriorOfModel(Prior):
     def metadata(self) -> dict[str, Any]:
         """Return kind, description and weights for ``run.json``."""
         description = f"{self.words}; {CAUTION}"
-        return {"kind": LEARNED, "said": description, "weights": dict(self._prior.weights)}
+        return {"kind": LEARNED_PRIOR, "said": description, "weights": dict(self._prior.weights)}
 
 
 class PriorOfFile(Prior):
@@ -278,7 +278,7 @@ def open_prior(name: str, bundle: Bundle, skipped: list[tuple[str, str]]) -> Pri
     """
     if name == NO_PRIOR:
         return None
-    if name != LEARNED:
+    if name != LEARNED_PRIOR:
         return PriorOfFile(read_weights(name, skipped), skipped)
     if bundle.prior is not None:
         return PriorOfModel(bundle.prior)

@@ -13,14 +13,14 @@ from typing import Any
 
 from mzseek.annotation.config import GROUPINGS
 from mzseek.annotation.features import (
-    GIVEN,
+    IN_MEMORY,
     Feature,
     Tolerance,
     distinct_spectra,
-    fault_of,
     feature_id,
     is_profile,
     lacks_time_unit,
+    ms_level_problem,
     name_of,
     retention_seconds,
     with_rt_unit,
@@ -188,7 +188,7 @@ class SpectrumFiles:
                     report(*record[:2])
                     continue
                 file, spectrum = record
-                problem = fault_of(spectrum)
+                problem = ms_level_problem(spectrum)
                 if problem is None:
                     yield path, file, spectrum
                 else:
@@ -251,9 +251,9 @@ class SpectrumList:
         try:
             spectra = as_spectra(self._spectra, report, skip_bad_peaks=True)
             for number, spectrum in enumerate(spectra, 1):
-                problem = fault_of(spectrum)
+                problem = ms_level_problem(spectrum)
                 if problem is None:
-                    yield Path(GIVEN), "", spectrum
+                    yield Path(IN_MEMORY), "", spectrum
                 else:
                     report(f"spectrum {number}: {spectrum.identifier}", problem)
         except SpectrumError as error:

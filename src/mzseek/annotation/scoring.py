@@ -34,7 +34,7 @@ class Scored:
     Attributes
     ----------
     parts : float64 array, shape (candidates, channels)
-        What each channel adds, in nats, all spectra together.
+        Log-odds that each channel adds, over all spectra.
     ion : float64 array, shape (candidates,)
         Log of how common the ion is, against the others that were tried; 0 where there is one.
     absolute : float64 array, shape (candidates, channels)

@@ -21,7 +21,7 @@ from mzseek.annotation.confidence import (
     fit_logistic,
     fit_match_odds,
 )
-from mzseek.annotation.features import GIVEN, Feature
+from mzseek.annotation.features import IN_MEMORY, Feature
 from mzseek.annotation.hypotheses import Hypothesis
 from mzseek.annotation.query import FeatureQuery, can_be
 from mzseek.annotation.scoring import mode_of, score_with_background
@@ -222,9 +222,9 @@ def _features(prepared: Prepared, queries: npt.NDArray[np.int64]) -> Iterator[tu
     for (molecule, adduct), members in groups.items():
         spectra = spectra_from(prepared, np.array(members))
         name = f"{molecule} {adduct}"
-        yield molecule, Feature(name, GIVEN, tuple(spectra[:1]))
+        yield molecule, Feature(name, IN_MEMORY, tuple(spectra[:1]))
         if len(spectra) > 1:
-            yield molecule, Feature(name, GIVEN, tuple(spectra))
+            yield molecule, Feature(name, IN_MEMORY, tuple(spectra))
 
 
 def _key(prepared: Prepared, molecule: int) -> str:

@@ -13,7 +13,7 @@ from mzseek.core.compiled import compiled
 
 # Masses are whole numbers of nanodaltons: sums are exact, and so the same in any order of atoms.
 PER_DALTON = 1_000_000_000
-# Electrons and hydrogens are counted in one number: electrons · 2²⁰ + hydrogens.
+# Electrons and hydrogens are packed into one number: electrons · 2²⁰ + hydrogens.
 HYDROGEN_BITS = 20
 HYDROGEN = 1
 

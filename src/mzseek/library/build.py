@@ -82,7 +82,7 @@ def add_spectra(
 ) -> Library:
     """Add spectra to a library: a new one is made beside it, and takes its place when it is whole.
 
-    Whoever has the old one open goes on reading it.
+    Processes that have the old one open go on reading it.
 
     Raises
     ------

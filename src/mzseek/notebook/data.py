@@ -85,7 +85,7 @@ class Database(database.Database):
         out : path
             Folder to make.
         fingerprint : str
-            For look-ups by likeness.
+            For look-ups by structural similarity.
         jobs : int, optional
             Processes; all cores by default.
         watch : bool

@@ -198,7 +198,7 @@ def train(
     resume : bool
         Go on with a run that was interrupted.
     watch : bool
-        Show how far it is, and what it says on the way.
+        Show progress and messages.
     **options
         Fields of `mzseek.training.options.Options`, such as ``epochs=10``.
     """
@@ -236,7 +236,7 @@ def fit(
     jobs : int, optional
         Processes; all cores by default.
     watch : bool
-        Show how far it is, and what it says on the way.
+        Show progress and messages.
     **options
         Fields of `mzseek.evidence.fitting.FitOptions`.
     """
