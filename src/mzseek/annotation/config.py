@@ -277,7 +277,6 @@ def _resolved_prior(prior: Any) -> str:
     if not path.is_file():
         raise AnnotationError(
             f"{path}: no such file, expected {NO_PRIOR}, {LEARNED_PRIOR} or a table of "
-            "weights for the "
-            "prior"
+            "weights for the prior"
         )
     return str(path.resolve())

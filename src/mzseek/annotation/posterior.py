@@ -206,9 +206,8 @@ def _posterior(by_score: Floats, match: Floats, prior: PriorScores | None) -> Fl
     p /= p.sum()
     if prior is None:
         return p
-    logs = (
-        np.log(np.maximum(p, _LEAST)) + prior.log_odds
-    )  # weights may be further apart than floats
+    # Weights may be further apart than floats.
+    logs = np.log(np.maximum(p, _LEAST)) + prior.log_odds
     weighted = np.exp(logs - logs.max())
     return np.asarray(weighted / weighted.sum())
 
