@@ -31,6 +31,7 @@ def test_shared_runs_count_once_and_mined_rows_need_molecules() -> None:
     assert count_runs([experiment_named("toy")], paper) == {}
     hard = [experiment_named("hard-negatives")]
     assert {size.length for size in count_runs(hard, paper)} == {64, 128, 256, 512, 1024}
+    assert set(count_runs(hard, paper).values()) == {2 * 35}  # by mass and by formula
     assert count_runs(hard, paper, can_mine=False) == {}
 
 

@@ -13,6 +13,7 @@ from mzseek.experiments.reproduce import plan_trials, reproduce, write_page
 from mzseek.experiments.results import UNTESTED, Cell
 from mzseek.experiments.sweep import plan_jobs, run_jobs
 from mzseek.parallel import LocalEngine
+from mzseek.runs.run import Run
 from mzseek.training.train import train_one
 
 
@@ -67,6 +68,39 @@ def test_a_failed_trial_is_listed_and_the_rest_is_complete(
     assert done.results.cell("bce", "hr") is None
     assert len(done.results.cell("emb-cos", "hr").values) == 1
     assert f"- {name}: {why}" in (done.folder / "table.md").read_text()
+
+
+def test_options_are_tuned_at_one_rate_and_then_the_rate_with_the_best(
+    two, whole, site, tmp_path: Path
+) -> None:
+    settings = {**two.row("emb-cos").settings, "loss.temperature": (1 / 64, 1.0, 4.0)}
+    experiment = replace(
+        two, rows=(Row("tuned", "tuned", settings),), columns=two.columns[:1], claims=(),
+        published={}, lr=(1e-3, 1e-2, 3e-2), first_lr=1e-2,
+    )  # fmt: skip
+    small = replace(whole, seeds=1, epochs=2, listwise_epochs=2)
+    stages: list[list[tuple[float, float]]] = []
+
+    def begins(jobs) -> None:
+        options = [(job.trial.lr, dict(job.trial.config.parts)["loss.temperature"]) for job in jobs]
+        stages.append(options)
+
+    [done] = reproduce(
+        [experiment], small, site, tmp_path / "results", engine=LocalEngine(1), begins=begins
+    )
+    first, second = stages
+    assert first == [(1e-2, 1 / 64), (1e-2, 1.0), (1e-2, 4.0)]
+    chosen = done.results.cell("tuned", "hr").chosen
+    best = chosen["loss.temperature"]
+    assert second == [(1e-3, best), (3e-2, best)]
+    assert done.results.metadata["trials"] == 5
+    reached = {}
+    for path in site.out.glob("runs/morgan2/*/run.json"):
+        run = Run.open(path.parent)
+        temperature = run.description.loss.options.temperature
+        reached[run.description.options["lr"], temperature] = run.best["hit_rate@1/mass"]["value"]
+    assert reached[1e-2, best] == max(reached[point] for point in first)
+    assert reached[chosen["lr"], best] == max(reached[point] for point in [(1e-2, best), *second])
 
 
 def test_rows_that_need_a_database_are_not_run_and_the_others_are(

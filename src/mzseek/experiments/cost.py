@@ -1,5 +1,6 @@
 """What experiments cost before they are begun: runs, hours of a core, disk."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -71,7 +72,9 @@ def count_runs(
     for experiment in experiments:
         cut, here = runnable(*experiment.at(scale), can_mine)
         for cell in kind_named(cut.kind).plan(cut, here).values():
-            for trial in cell.trials:
+            second = cell.with_options(cell.grid[0][0].config)  # whichever is chosen costs the same
+            stages = (*cell.first, *second.grid)
+            for trial in itertools.chain.from_iterable(stages):
                 if trial.config.model != "random":
                     trials[trial.config.fingerprint, trial.name] = trial
     return Counter(map(RunSize.of, trials.values()))

@@ -183,6 +183,9 @@ class Experiment:
         Whose scores the published numbers are, and the measured ones.
     lr, seeds, epochs
         Of the protocol.
+    first_lr : float, optional
+        One of the learning rates, at which options with several values are chosen first; the other
+        rates are then run with these. None for every combination.
     select : str
         Validation metric by whose mean over seeds the learning rate is chosen.
     published, texts : mapping of row to mapping of column to Number, or to str
@@ -211,6 +214,7 @@ class Experiment:
     ]
     about: Annotated[str, AfterValidator(str.strip)] = ""
     lr: Rates = ()
+    first_lr: float | None = None
     seeds: int = 1
     epochs: int = 50
     select: str = "hit_rate@20"

@@ -1,5 +1,6 @@
 """Run experiments from their data files to their tables."""
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mzseek.core.errors import ExperimentError
+from mzseek.core.errors import ExperimentError, MzseekError
 from mzseek.experiments.experiment import Experiment, Scale
 from mzseek.experiments.kinds import kind_named
 from mzseek.experiments.results import (
@@ -26,11 +27,13 @@ from mzseek.experiments.results import (
 )
 from mzseek.experiments.sweep import (
     NEEDS_DATABASE,
+    CellPlan,
     TrialJob,
     TrialOutcome,
     Workspace,
     plan_jobs,
     run_jobs,
+    settled,
 )
 from mzseek.export.page import write_page as fill
 from mzseek.io import StrPath, atomic_directory
@@ -64,11 +67,32 @@ def plan_trials(
     """
     if site is None:
         return []
+    cells = [cell for cell, _ in _plan_cells(experiments, scale, site)]
+    return plan_jobs(cells, site, drop_models=drop_models)
+
+
+def _plan_cells(
+    experiments: Iterable[Experiment], scale: Scale, site: Workspace
+) -> list[tuple[CellPlan, str]]:
+    """Return the cells of all experiments with the metric by which each is tuned."""
     cells = []
     for experiment in experiments:
         cut, here = runnable(*experiment.at(scale), site.can_mine)
-        cells += list(kind_named(cut.kind).plan(cut, here).values())
-    return plan_jobs(cells, site, drop_models=drop_models)
+        cells += [(cell, cut.select) for cell in kind_named(cut.kind).plan(cut, here).values()]
+    return cells
+
+
+def _plan_second(
+    experiments: Iterable[Experiment], scale: Scale, site: Workspace, *, drop_models: bool
+) -> list[TrialJob]:
+    """Return the trials of second stages, once the first have ended."""
+    cells = _plan_cells(experiments, scale, site)
+    second = []
+    for cell, select in cells:
+        if cell.first_lr is not None:
+            with contextlib.suppress(MzseekError):  # its cell stays empty
+                second.append(settled(cell, select, site))
+    return plan_jobs((c for c, _ in cells), site, drop_models=drop_models, second=second)
 
 
 def runnable(experiment: Experiment, scale: Scale, can_mine: bool) -> tuple[Experiment, Scale]:
@@ -102,7 +126,7 @@ def reproduce(
     ``site`` has data and runs; None where no experiment needs data. With ``drop_models``, weights
     and predictions of a run are removed as soon as it is measured, unless they are needed. Rows
     whose hard negatives need a database that ``site`` does not have are listed as not run.
-    ``progress`` gets a trial's name, step and steps, ``begins`` all trials before the first begins,
+    ``progress`` gets a trial's name, step and steps, ``begins`` the trials of a stage before it,
     and ``ended`` each trial that has ended.
     """
     began = time.monotonic()
@@ -112,6 +136,14 @@ def reproduce(
     jobs = plan_trials(experiments, scale, site, drop_models=drop_models)
     begins(jobs)
     failed = run_jobs(jobs, engine=engine, progress=progress, say=say, ended=ended) if jobs else {}
+    if site is not None:
+        begun = {job.out for job in jobs}
+        second = _plan_second(experiments, scale, site, drop_models=drop_models)
+        second = [job for job in second if job.out not in begun]
+        if second:
+            begins(second)
+            failed |= run_jobs(second, engine=engine, progress=progress, say=say, ended=ended)
+            jobs += second
     measured = {
         experiment.name: _measured(experiment, scale, site, failed) for experiment in experiments
     }

@@ -214,7 +214,8 @@ class CellPlan:
 
     ``grid`` has one inner tuple for each point that is chosen among, with a trial for each seed;
     ``candidates`` are the lists it is measured on, and ``keeps_models`` says whether the models
-    themselves are needed once their numbers are measured.
+    themselves are needed once their numbers are measured. With ``first_lr``, options are chosen at
+    that learning rate, and then the learning rate with these options.
     """
 
     grid: tuple[tuple[Trial, ...], ...]
@@ -223,6 +224,18 @@ class CellPlan:
     fold: str
     similarity: str | None = None
     keeps_models: bool = False
+    first_lr: float | None = None
+
+    @property
+    def first(self) -> tuple[tuple[Trial, ...], ...]:
+        """Points that are run first: all, or those at ``first_lr``."""
+        return tuple(p for p in self.grid if self.first_lr in (None, p[0].lr))
+
+    def with_options(self, config: TrialSetup) -> "CellPlan":
+        """Return the second stage: every learning rate with the options that were chosen."""
+        return replace(
+            self, grid=tuple(p for p in self.grid if p[0].config == config), first_lr=None
+        )
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -259,7 +272,9 @@ def plan_cell(experiment: Experiment, row: Row, column: Column, scale: Scale) ->
         for rate in (rates if config.model != "random" else rates[:1])
     )
     similarity = settings.get("similarity")
-    return CellPlan(grid, column.metric, lists, experiment.fold, similarity)
+    several = len({p[0].lr for p in grid}) > 1 and len({p[0].config for p in grid}) > 1
+    first_lr = experiment.first_lr if several and experiment.first_lr in rates else None
+    return CellPlan(grid, column.metric, lists, experiment.fold, similarity, first_lr=first_lr)
 
 
 def _trial_config(
@@ -339,22 +354,30 @@ class TrialOutcome:
 
 
 def plan_jobs(
-    cells: Iterable[CellPlan], site: Workspace, *, drop_models: bool = False
+    cells: Iterable[CellPlan],
+    site: Workspace,
+    *,
+    drop_models: bool = False,
+    second: Iterable[CellPlan] | None = None,
 ) -> list[TrialJob]:
     """Return every trial of these cells once; data are prepared and negatives mined on the way.
 
     With ``drop_models``, weights and predictions are removed once they are measured, unless a cell
-    needs them later.
+    needs them later. Of cells that are tuned in two stages, these are the trials of the first, or,
+    given those cells of `settled` as ``second``, the trials of the second alone.
     """
     keeps: set[str] = set()
     trials: dict[str, Trial] = {}
     measures: dict[str, dict[Measure, None]] = {}
+    cells = list(cells)
     for cell in cells:
         for trial in cell.trials:
             name = f"{trial.config.fingerprint}/{trial.name}"
-            trials.setdefault(name, trial)
             keeps |= {name} if cell.keeps_models else set()
             measures.setdefault(name, {})[cell.measure] = None
+    for cell in cells if second is None else second:
+        for trial in itertools.chain.from_iterable(cell.first):
+            trials.setdefault(f"{trial.config.fingerprint}/{trial.name}", trial)
     jobs = []
     for name, trial in trials.items():
         prepared = site.lists(trial.config.fingerprint, trial.config.hard)
@@ -445,6 +468,7 @@ def best_trials(plan: CellPlan, select: str, site: Workspace) -> tuple[FinishedT
 
     Each seed counts with the best that it reached. Empty if no point has all of its runs.
     """
+    plan = settled(plan, select, site)
     points = []
     for trials in plan.grid:
         runs = [(trial, opened(site, trial)) for trial in trials]
@@ -459,3 +483,16 @@ def best_trials(plan: CellPlan, select: str, site: Workspace) -> tuple[FinishedT
         return statistics.fmean(float(trial.run.best[name]["value"]) for trial in ended)
 
     return max(points, key=mean_over_seeds, default=())
+
+
+def settled(plan: CellPlan, select: str, site: Workspace) -> CellPlan:
+    """Return the second stage of a cell that is tuned in two; any other as it is.
+
+    Options are those of the best mean over seeds at ``first_lr``, on the usual lists whatever the
+    cell is measured on, so that all cells of a row share their runs.
+    """
+    if plan.first_lr is None:
+        return plan
+    first = replace(plan, grid=plan.first, first_lr=None, candidates=USUAL_LISTS)
+    best = best_trials(first, select, site)
+    return plan.with_options(best[0].trial.config) if best else replace(first, grid=())

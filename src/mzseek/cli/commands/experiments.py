@@ -113,8 +113,10 @@ class Trials:
         self.changed: Callable[[], None] = lambda: None
 
     def begin(self, jobs: "Sequence[TrialJob]") -> None:
-        """Take the list of trials."""
-        self.total, self.started = len(jobs), time.monotonic()
+        """Take the list of trials, or those of a second stage."""
+        if not self.total:
+            self.started = time.monotonic()
+        self.total += len(jobs)
         self.changed()
 
     def step(self, stage: str, done: int, total: int | None = None) -> None:
