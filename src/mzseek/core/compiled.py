@@ -41,7 +41,9 @@ def _discard_stale_cache(dispatcher: Any) -> None:
 
     Numba unpickles the index of its cache before it compares the age of the source.
     """
-    cache = dispatcher._cache
+    cache = getattr(dispatcher, "_cache", None)
+    if cache is None:  # numba is switched off: a plain function
+        return
     load = cache.load_overload
 
     def load_or_discard(signature: Any, target_context: Any) -> Any:
