@@ -461,7 +461,7 @@ def stated_instrument(spectra: Sequence[Sequence[Spectrum]]) -> tuple[str | None
     if not all(is_qtof) or not all(stated):
         line = (
             "Some records state a QTOF instrument, others do not: all were searched with the "
-            f"tolerances of the model. Annotate those apart with --instrument {QTOF}."
+            f"tolerances of the model. Annotate those separately with --instrument {QTOF}."
         )
         return None, (line,)
     instrument, shown = INSTRUMENTS[QTOF], min(text for names in stated for text in names)

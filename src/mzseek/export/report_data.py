@@ -125,7 +125,7 @@ def percentage_words(
         )
         sentences.append(
             "It includes the probability that the molecule is in the database at all, which starts "
-            f"from the assumption that {share} are (--known)."
+            f"from the assumption that {share} are (--expected-in-database)."
         )
         conditions += " and this share is right"
     else:
