@@ -142,7 +142,9 @@ def test_percentages_are_explained_as_this_run_made_them(tmp_path: Path) -> None
         return unscripted(write(both, tmp_path / "r.html", searched=SEARCHED | searched))
 
     calibrated = "about 80 are right"
-    assert "assumption that 70 % of your features are (--expected-in-database)" in text(expected_share=0.7)
+    assert "assumption that 70 % of your features are (--expected-in-database)" in text(
+        expected_share=0.7
+    )
     assert calibrated in text(expected_share=0.7)
     blind = text(make_annotation(present=None))
     assert "does not estimate whether the molecule is in the database" in blind
