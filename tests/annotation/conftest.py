@@ -40,7 +40,7 @@ def a_reference(**changes: Any) -> Reference:
         "name": "Caffeine",
         "similarity": 0.93,
         "peaks": 8,
-        "likeness": 1.0,
+        "tanimoto": 1.0,
         "contributor": "Eawag",
         "licence": "CC BY",
         "library": "built-in",

@@ -566,6 +566,7 @@ def test_another_library_database_or_index_in_its_place_is_named(
     (tmp_path / "a.smi").write_text("CCN\nCCOC(=O)c1ccc(N)cc1OCCCl\n")
     build_database(file_sources([tmp_path / "a.smi"]), store)
     refused([mgf], out, own, "--database")
+    assert not out.exists()
 
 
 def test_files_that_change_while_they_are_read_are_refused(mgf, config, tmp_path):

@@ -82,7 +82,7 @@ def test_probabilities_are_multiplied_and_the_column_is_its_own(
         assert new.present == old.present  # whether it is there at all, no prior tells
         assert sum(CAUTION in note for note in new.notes) == 1
         if new.level.number in ("3", "4"):
-            assert new.level.reason.endswith("; a prior is counted in")
+            assert new.level.reason.endswith("; a prior is applied")
 
 
 def test_a_molecule_of_the_table_rises_and_notes_count(config, features, plain, table):

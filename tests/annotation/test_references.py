@@ -110,9 +110,9 @@ def test_a_candidate_is_credited_with_its_match_and_with_another_molecule(make_r
     match, analog = found[0]
     assert match is same
     assert analog.smiles == alike.smiles  # never the candidate itself
-    assert 0 < analog.likeness < 1
+    assert 0 < analog.tanimoto < 1
     assert found[1][0] is None
-    assert dataclasses.replace(analog, likeness=alike.likeness).record == alike.record
+    assert dataclasses.replace(analog, tanimoto=alike.tanimoto).record == alike.record
     assert credited([], [], near) == []
 
 

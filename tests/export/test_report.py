@@ -345,7 +345,7 @@ def test_in_a_browser_smiles_are_copied_and_figures_saved(browse, tmp_path: Path
 def test_in_a_browser_missing_numbers_stop_nothing(browse, tmp_path: Path) -> None:
     nan = float("nan")
     odd = reference(
-        similarity=nan, likeness=nan, precursor_mz=nan, mz=np.zeros(0), intensities=np.zeros(0)
+        similarity=nan, tanimoto=nan, precursor_mz=nan, mz=np.zeros(0), intensities=np.zeros(0)
     )
     bare = candidate("no molecule", explained=nan, error_ppm=nan, probability=nan, match=odd)
     annotations = [

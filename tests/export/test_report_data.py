@@ -246,7 +246,7 @@ def test_pieces_point_at_atoms_that_are_drawn() -> None:
 
 
 def test_a_reference_spectrum_stands_there_once_with_whose_it_is() -> None:
-    shared = reference("R9", smiles=RIVALS[0], likeness=0.5, name="")
+    shared = reference("R9", smiles=RIVALS[0], tanimoto=0.5, name="")
     pair = (
         candidate(probability=0.5, match=reference(), analog=shared),
         candidate(RIVALS[1], probability=0.5, analog=shared),

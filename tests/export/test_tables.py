@@ -205,7 +205,7 @@ def test_the_first_columns_of_candidates_are_the_interface(rows, make_annotation
 def test_references_of_candidates_are_named(
     rows, make_annotation, make_candidate, make_reference
 ) -> None:
-    analog = make_reference(record="CCMSLIB00000000001", similarity=0.5, likeness=0.25)
+    analog = make_reference(record="CCMSLIB00000000001", similarity=0.5, tanimoto=0.25)
     best = make_candidate(match=make_reference(), analog=analog)
     (row,) = rows(Candidates, make_annotation(candidates=(best,)))
     assert (row["libraryMatch"], row["librarySimilarity"]) == ("MSBNK-Eawag-EA000001", "0.9300")

@@ -368,6 +368,7 @@ def test_nothing_an_empty_folder_and_an_own_one_may_be_replaced(tmp_path: Path) 
     make_folder(tmp_path / "own", data="x")
     for name in ("none", "empty", "own"):
         ensure_replaceable(tmp_path / name, KIND, [])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "own"]
 
 
 def test_what_mzseek_did_not_write_is_not_replaced(tmp_path: Path) -> None:

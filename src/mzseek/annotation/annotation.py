@@ -36,7 +36,7 @@ class Reference:
         Of the two spectra, from 0 to 1.
     peaks : int
         Peaks that match.
-    likeness : float
+    tanimoto : float
         Tanimoto similarity (morgan2) of its molecule with the candidate; 1 for the same molecule.
     contributor, licence, library : str
         Whose it is, under which licence, and where it was found; may be empty.
@@ -58,7 +58,7 @@ class Reference:
     name: str
     similarity: float
     peaks: int
-    likeness: float
+    tanimoto: float
     contributor: str
     licence: str
     library: str

@@ -115,7 +115,7 @@ def annotate_query(
         ),
     )
     if prior is not None and level.number in _BY_PROBABILITY:
-        level = replace(level, reason=f"{level.reason}; a prior is counted in")
+        level = replace(level, reason=f"{level.reason}; a prior is applied")
     choices = {}
     first = order[: config.top].tolist()
     for objective, expected in utilities.items():

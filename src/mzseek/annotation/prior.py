@@ -291,4 +291,4 @@ def open_prior(name: str, bundle: Bundle, skipped: list[tuple[str, str]]) -> Pri
 
 
 def _note(words: str) -> str:
-    return f"a prior is counted in ({words}): {CAUTION}"
+    return f"a prior is applied ({words}): {CAUTION}"

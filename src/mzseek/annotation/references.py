@@ -324,7 +324,7 @@ def credited(
         analog = None
         for column in np.argsort(-tanimoto[row] * similarities, kind="stable"):
             if analogs[column][0] != key and tanimoto[row, column] > 0:
-                analog = replace(analogs[column][1], likeness=float(tanimoto[row, column]))
+                analog = replace(analogs[column][1], tanimoto=float(tanimoto[row, column]))
                 break
         credits.append((neighbours.matches.get(key), analog))
     return credits
@@ -351,7 +351,7 @@ def _reference(
         name=names.get(key, ""),
         similarity=float(matches.scores[row]),
         peaks=int(matches.matched_peaks[row]),
-        likeness=1.0,
+        tanimoto=1.0,
         contributor=details["contributor"] or "",
         licence=details["license"] or "",
         library=label,

@@ -102,7 +102,7 @@ def _reference_object(reference: Reference) -> dict[str, Any]:
         "name": reference.name,
         "similarity": _finite(reference.similarity),
         "peaks": reference.peaks,
-        "likeness": _finite(reference.likeness),
+        "likeness": _finite(reference.tanimoto),
         "contributor": reference.contributor,
         "licence": reference.licence,
         "library": reference.library,

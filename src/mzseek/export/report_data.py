@@ -407,7 +407,7 @@ class _References:
                 "smiles": reference.smiles,
                 "similarity": _rounded(reference.similarity, 3),
                 "count": reference.peaks,
-                "likeness": _rounded(reference.likeness, 3),
+                "likeness": _rounded(reference.tanimoto, 3),
                 "contributor": reference.contributor,
                 "licence": reference.licence,
                 "library": reference.library,

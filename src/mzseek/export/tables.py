@@ -178,7 +178,7 @@ LAST: dict[str, Callable[[Annotation, Candidate], Any]] = {
     "librarySimilarity": lambda _, c: c.match and c.match.similarity,
     "analogRecord": lambda _, c: c.analog and c.analog.record,
     "analogSimilarity": lambda _, c: c.analog and c.analog.similarity,
-    "analogLikeness": lambda _, c: c.analog and c.analog.likeness,
+    "analogLikeness": lambda _, c: c.analog and c.analog.tanimoto,
     "level": lambda a, c: a.level.number if c is a.best else None,
     "sources": lambda _, c: tuple(c.sources),
     "links": lambda _, c: tuple(links(c.identifiers)),

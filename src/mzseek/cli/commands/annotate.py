@@ -121,7 +121,7 @@ def _show_reasons(annotation: "Annotation") -> None:
     say(f"Reasons, as log-odds (nats) against the average candidate: {', '.join(parts)}")
     if best.analog is not None:
         say(f"Nearest analog: {plain(best.analog.record)} (spectral similarity "
-            f"{best.analog.similarity:.2f}, Tanimoto {best.analog.likeness:.2f})")  # fmt: skip
+            f"{best.analog.similarity:.2f}, Tanimoto {best.analog.tanimoto:.2f})")  # fmt: skip
     if annotation.present is not None:
         say(f"Probability that the molecule is in the database: {annotation.present:.0%}")
     others = {o: annotation.candidates[at] for o, at in annotation.choices.items() if at}
