@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.annotation.candidates import Molecule
 from mzseek.annotation.confidence import (
     MatchOdds,
     fit_match_odds,
@@ -35,11 +34,11 @@ from mzseek.annotation.references import (
     unlisted_match,
     unlisted_note,
 )
-from mzseek.bundle.molecules import BundledMolecules, molecule_table
-from mzseek.chem.molecules import describe_structure
 from mzseek.core.errors import BundleError
 from mzseek.library import Library
 from mzseek.spectra import Spectrum
+
+from .conftest import CAFFEINE, ISOMER, MASS, molecule
 
 
 def asked_of(library, record, **changes):
@@ -250,33 +249,6 @@ def test_every_fault_of_a_match_is_said(matched) -> None:
     assert "30% of the intensity" in matched(grounds=ground, matched_intensity=0.3).reason
     rivals = LevelEvidence(scored=5, p_in_database=0.4, similar={THEOBROMINE_KEY: 0.97})
     assert "another molecule 0.97" in matched(grounds=rivals, similarity=0.98).reason
-
-
-CAFFEINE, THEOBROMINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "Cn1cnc2c1c(=O)[nH]c(=O)n2C"
-ISOMER = "CCn1c(=O)[nH]c2ncn(C)c2c1=O"
-MASS = 194.080376
-
-
-def molecule(smiles: str) -> Molecule:
-    own = describe_structure(smiles)
-    return Molecule(own.smiles, own.key[:14], own.formula, own.mass)
-
-
-def store(*smiles: str) -> BundledMolecules:
-    rows = [
-        {"key": m.key, "smiles": m.smiles, "formula": m.formula, "mass": m.mass, "sources": [],
-         "identifiers": [], "names": []}
-        for m in map(molecule, smiles)
-    ]  # fmt: skip
-    return BundledMolecules(molecule_table(rows))
-
-
-@pytest.fixture
-def query(make_feature):
-    reading = Hypothesis("[M+H]+", ("[M+H]+",), MASS, 0.002)
-    return FeatureQuery(
-        make_feature(), (reading,), ([molecule(ISOMER)],), ("[M+H]+",), 1, hypotheses=(reading,)
-    )
 
 
 @pytest.fixture

@@ -9,34 +9,9 @@ from mzseek.annotation.hypotheses import Hypothesis
 from mzseek.annotation.query import FeatureQuery
 from mzseek.annotation.scoring import BACKGROUND, background_of, score_with_background
 from mzseek.bundle import Bundle
-from mzseek.bundle.molecules import BundledMolecules, molecule_table
-from mzseek.chem.molecules import describe_structure
+from mzseek.bundle.molecules import BundledMolecules
 
-CAFFEINE, THEOBROMINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "Cn1cnc2c1c(=O)[nH]c(=O)n2C"
-ISOMER = "CCn1c(=O)[nH]c2ncn(C)c2c1=O"
-MASS = 194.080376
-
-
-def molecule(smiles: str) -> Molecule:
-    own = describe_structure(smiles)
-    return Molecule(own.smiles, own.key[:14], own.formula, own.mass)
-
-
-def store(*smiles: str) -> BundledMolecules:
-    rows = [
-        {"key": m.key, "smiles": m.smiles, "formula": m.formula, "mass": m.mass, "sources": [],
-         "identifiers": [], "names": []}
-        for m in map(molecule, smiles)
-    ]  # fmt: skip
-    return BundledMolecules(molecule_table(rows))
-
-
-@pytest.fixture
-def query(make_feature):
-    reading = Hypothesis("[M+H]+", ("[M+H]+",), MASS, 0.002)
-    return FeatureQuery(
-        make_feature(), (reading,), ([molecule(ISOMER)],), ("[M+H]+",), 1, hypotheses=(reading,)
-    )
+from .conftest import CAFFEINE, ISOMER, MASS, THEOBROMINE, molecule, store
 
 
 def test_the_background_holds_molecules_of_the_mass_first_and_no_candidates(query):

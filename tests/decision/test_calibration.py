@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mzseek.core.errors import DecisionError
@@ -89,9 +89,11 @@ def test_no_other_temperature_makes_the_truth_more_probable(seed: int, truth: fl
         return float(np.log(posterior(scores, counts, temperature)[labels]).sum())
 
     found = fit_temperature(scores, counts, labels)
-    assume(found < 1e3)  # else no temperature is hot enough, and the search ends at its bound
+    # Where the scores are worse than chance no temperature is hot enough: the search ends at its
+    # bound, 10,000 times the largest gap, where 30 lists are within 30 / 10,000 of uniform ones.
+    tolerance = 1e-6 if found < 1e3 else 3e-3
     best = likelihood(found)
-    assert all(likelihood(t) <= best + 1e-6 for t in found * np.geomspace(0.05, 20, 41))
+    assert all(likelihood(t) <= best + tolerance for t in found * np.geomspace(0.05, 20, 41))
 
 
 def test_each_molecule_counts_once() -> None:
