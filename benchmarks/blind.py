@@ -82,7 +82,7 @@ def trees(taught, others):
         table = np.hstack([reduce.transform(lists.rows[:, :bits]), lists.rows[:, bits:].toarray()])
         return table[lists.members]
 
-    weights = taught.ragged.repeat_per_list(1 / taught.counts)
+    weights = taught.repeat_per_list(1 / taught.counts)
     weights[taught.labels] = 1.0
     model = HistGradientBoostingClassifier(
         learning_rate=0.05, max_iter=300, max_leaf_nodes=15, early_stopping=True, random_state=0
@@ -112,7 +112,7 @@ def main():
         members, counts, labels = lists_of(prepared, name, np.concatenate([*folds.values()]))
         used, inverse = np.unique(members, return_inverse=True)
         rows = features(prepared, used, kind, options.jobs)
-        whole = DecoyLists(rows, inverse, counts, labels)
+        whole = DecoyLists(counts, rows, inverse, labels)
         ends = np.cumsum([len(each) for each in folds.values()])
         train, val, test = (whole.only(part) for part in np.split(np.arange(len(whole)), ends[:-1]))
         start = time.perf_counter()

@@ -20,10 +20,9 @@ import numpy.typing as npt
 
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.channel import precompute
 from mzseek.evidence.fitting import FITTED_ON, FitOptions, queries_of
-from mzseek.evidence.model import EvidenceModel
-from mzseek.evidence.queries import (
+from mzseek.evidence.model import EvidenceModel, precompute
+from mzseek.evidence.prepared_queries import (
     queries_from,
     queries_with_truth,
     sample_spectra,

@@ -19,13 +19,13 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.analogs import Analogs
 from mzseek.evidence.fitting import structure_groups_from
 from mzseek.evidence.network_scores import Network, NetworkOptions
-from mzseek.evidence.prior import Prior
-from mzseek.evidence.queries import (
+from mzseek.evidence.prepared_queries import (
     labelled_queries,
     queries_with_truth,
     sample_spectra,
     training_set_from,
 )
+from mzseek.evidence.prior import Prior
 from mzseek.evidence.ranker import fit_ranker
 from mzseek.metrics import hit_rate
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from mzseek.bundle import Bundle
 from mzseek.bundle.bundle import compact_spectrum
-from mzseek.evidence.channel import precompute
+from mzseek.evidence.model import precompute
 from mzseek.evidence.queries import ExcludedAnalogs, Queries, ReferenceSpectra
 from mzseek.library.similarity import peak_lists
 from tolerances import spectrum_of

@@ -20,7 +20,7 @@ import numpy as np
 from mzseek.annotation.annotator import _with_tolerance
 from mzseek.annotation.features import Tolerance
 from mzseek.bundle import Bundle
-from mzseek.evidence.channel import precompute
+from mzseek.evidence.model import precompute
 from mzseek.evidence.queries import Queries
 from mzseek.fragments import explained_pairs, fragment_table, ion_forms, peak_table
 from mzseek.spectra import Spectrum

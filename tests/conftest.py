@@ -292,8 +292,8 @@ def small_model(small_spec) -> Any:
 @pytest.fixture(scope="session")
 def fitted_run(small_set: SmallSet, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Channels and ranker, fitted on the small folder; tests must leave it as it is."""
+    from mzseek.evidence import channels_from
     from mzseek.evidence.fitting import fit
-    from mzseek.evidence.registry import channels_from
 
     out = tmp_path_factory.mktemp("fitted") / "evidence"
     return fit(

@@ -12,7 +12,7 @@ from mzseek.database.formats import FORMATS as MOLECULE_FORMATS
 from mzseek.decision import UTILITIES
 from mzseek.decision.advice import METRICS as GOAL_METRICS
 from mzseek.decision.utilities import GOALS
-from mzseek.evidence.registry import CHANNELS
+from mzseek.evidence import CHANNELS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS
 from mzseek.spectra.formats import FORMATS

@@ -13,7 +13,7 @@ from mzseek.annotation.sources import index_store
 from mzseek.core.errors import AnnotationError, BundleError
 from mzseek.database import build_database, file_sources
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.queries import spectra_from
+from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.parallel import LocalEngine
 
 OCTANOIC = "CCCCCCCC(=O)O"

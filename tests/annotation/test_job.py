@@ -26,7 +26,7 @@ from mzseek.annotation.sources import index_store
 from mzseek.core.errors import DatabaseError, InputError, KilledError, RunError
 from mzseek.database import build_database, file_sources
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.queries import spectra_from
+from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.export.job import annotate_files
 from mzseek.export.writer import Settings
 from mzseek.parallel.processes import _executor

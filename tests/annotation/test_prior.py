@@ -16,7 +16,7 @@ from mzseek.annotation.prior import CAUTION, read_weights
 from mzseek.bundle.bundle import MANIFEST, PRIOR
 from mzseek.core.errors import AnnotationError, BundleError, InputError, RunError
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.queries import spectra_from
+from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.export.job import annotate_files
 from mzseek.parallel import LocalEngine
 from mzseek.spectra import write_mgf

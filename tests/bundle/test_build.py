@@ -10,7 +10,7 @@ import pytest
 from mzseek.bundle.build import BuildOptions, build_bundle, join_sets, read_details
 from mzseek.core.errors import BundleError, DatasetError
 from mzseek.datasets.files import read_table
-from mzseek.evidence.registry import channels_from
+from mzseek.evidence import channels_from
 
 
 @pytest.fixture

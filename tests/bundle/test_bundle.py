@@ -26,8 +26,7 @@ from mzseek.bundle.bundle import (
 from mzseek.core.errors import BundleError
 from mzseek.core.ragged import pointers
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.channel import ChannelState
-from mzseek.evidence.model import EvidenceModel
+from mzseek.evidence.model import ChannelState, EvidenceModel
 from mzseek.evidence.queries import Molecules, Queries
 from mzseek.library import Library
 from mzseek.library.similarity import PeakLists, PrecursorIons

@@ -10,9 +10,9 @@ from mzseek.bundle.refit import interval_of
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import posterior
+from mzseek.evidence import channels_from
 from mzseek.evidence.fitting import FitOptions, fit
 from mzseek.evidence.queries import Molecules
-from mzseek.evidence.registry import channels_from
 from mzseek.metrics import hit_rate
 from mzseek.runs.run import Run
 

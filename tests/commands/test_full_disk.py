@@ -16,7 +16,7 @@ from mzseek.bundle import Bundle
 from mzseek.core.errors import WriteError
 from mzseek.database import Database
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.queries import spectra_from
+from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.export.job import annotate_files
 from mzseek.runs.run import Run
 from mzseek.spectra import write_mgf

@@ -10,10 +10,10 @@ import pytest
 from mzseek.chem import exact_mass, inchikey_block
 from mzseek.chem.adducts import precursor_mz
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.channel import Channel, ChannelState, Features
+from mzseek.evidence import channels_from
 from mzseek.evidence.fitting import fit
+from mzseek.evidence.model import Channel, ChannelState, Features
 from mzseek.evidence.queries import Molecules, Queries, TrainingSet
-from mzseek.evidence.registry import channels_from
 from mzseek.fragments import pieces
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum

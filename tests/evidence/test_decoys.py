@@ -1,7 +1,7 @@
 """Matched decoys."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +33,6 @@ from mzseek.evidence.decoys import (
     cross_fit_scores,
     draw_all,
     draw_list,
-    effective_size,
     list_size,
     matched_lists,
     pool_of,
@@ -70,9 +69,9 @@ class Simulated:
 def with_other_truths(lists: DecoyLists, which: np.ndarray) -> DecoyLists:
     """The same lists, where in some of them the next candidate is the truth."""
     labels = lists.labels.copy()
-    for start, count in zip(lists.ragged.starts[which], lists.counts[which], strict=True):
+    for start, count in zip(lists.starts[which], lists.counts[which], strict=True):
         labels[start : start + count] = np.roll(labels[start : start + count], 1)
-    return DecoyLists(lists.rows, lists.members, lists.counts, labels)
+    return replace(lists, labels=labels)
 
 
 @pytest.fixture
@@ -88,7 +87,7 @@ def simulate():
         for end, n in zip(np.cumsum(counts), counts, strict=True):
             here = prior[members[end - n : end]]
             labels[end - n + int((here + rng.gumbel(size=n)).argmax())] = True
-        return Simulated(DecoyLists(rows, members, counts, labels), prior[members])
+        return Simulated(DecoyLists(counts, rows, members, labels), prior[members])
 
     return make
 
@@ -128,7 +127,7 @@ def test_no_longer_than_what_is_left_is_worth(seed: int, spread: float, pool: in
     left = p[skipped:] / p[skipped:].sum()
     assert p[:skipped].sum() <= LEFT_OUT + 1e-9
     assert size * left[0] <= 1 + 1e-6  # every one can be drawn as often as it must
-    assert 1 <= size <= min(effective_size(left) + 1e-6, len(left))
+    assert 1 <= size <= min(1 / (left @ left) + 1e-6, len(left))
     whole, _ = list_size(p, enough=1)
     assert whole <= size  # leaving out likely ones never makes lists shorter
 
@@ -223,7 +222,7 @@ def taken_apart(lists: DecoyLists) -> list[list[tuple[list[float], bool]]]:
 def small_lists() -> DecoyLists:
     rows = csr_array(np.arange(12.0).reshape(6, 2))
     members, labels = np.array([0, 1, 2, 3, 1, 5, 0]), np.array([1, 0, 0, 1, 0, 0, 1], bool)
-    return DecoyLists(rows, members, np.array([3, 3, 1]), labels)
+    return DecoyLists(np.array([3, 3, 1]), rows, members, labels)
 
 
 def test_some_lists_and_candidates_are_what_they_were() -> None:
@@ -241,7 +240,7 @@ def test_cut_lists_keep_their_truths(simulate) -> None:
     lists = simulate(0, lists=50).lists
     cut = lists.at_most(8, 0)
     assert cut.counts.tolist() == [8] * 50
-    assert (cut.ragged.sum(cut.labels, np.int64) == 1).all()
+    assert (cut.sum(cut.labels, np.int64) == 1).all()
     assert lists.at_most(1000, 0).counts.tolist() == lists.counts.tolist()
     before, after = taken_apart(lists), taken_apart(cut)
     assert all(each in all_of for all_of, some in zip(before, after, strict=True) for each in some)
@@ -275,7 +274,7 @@ def test_no_list_is_scored_by_what_learned_from_its_group(simulate) -> None:
         given = with_other_truths(crossfitted, np.flatnonzero(groups[15:] == changed))
         return cross_fit_scores(lists, groups, given, groups[15:], given.fit(0.03))
 
-    plain, owner = scores(None), groups[lists.ragged.list_index]
+    plain, owner = scores(None), groups[lists.list_index]
     for group in (0, 1, 2):
         other = scores(group)
         assert (other[owner == group] == plain[owner == group]).all()
@@ -375,7 +374,7 @@ def test_lists_depend_on_those_that_teach_alone(simulate) -> None:
     one = matched_lists(pool, roles, np.arange(300))
     other = matched_lists(changed, roles, np.arange(300))
     assert (one.scores == other.scores).all()
-    owner = pool.ragged.list_index
+    owner = pool.list_index
     same = ~np.isin(owner[one.candidates], quiet)
     kept = ~np.isin(owner[other.candidates], quiet)
     assert (one.candidates[same] == other.candidates[kept]).all()
@@ -411,9 +410,9 @@ def test_every_molecule_has_a_list_or_a_reason(simulate) -> None:
     assert len(which) + sum(reasons.values()) == 200
     assert len(reasons) == 2
     found = simulated.lists.only(which, candidates)
-    assert (found.ragged.sum(found.labels, np.int64) == 1).all()
+    assert (found.sum(found.labels, np.int64) == 1).all()
     assert found.counts.max() <= 10
-    assert (np.unique(simulated.lists.ragged.list_index[candidates]) == which).all()
+    assert (np.unique(simulated.lists.list_index[candidates]) == which).all()
 
 
 @pytest.mark.parametrize(("by", "ppm"), [("mass", 10.0), ("mass", 5e4), ("formula", 10.0)])
@@ -425,7 +424,7 @@ def test_pools_hold_the_truth_and_all_that_is_equal_in_mass_or_formula(
     table = store.rows(np.arange(len(store)), columns).to_pylist()
     keys = fingerprints([each["smiles"] for each in table], "maccs").toarray()
     assert pool.molecules.tolist() == np.unique(small.molecule).tolist()
-    starts = pool.lists.ragged.starts
+    starts = pool.lists.starts
     for n, form in enumerate(pool.forms):
         members = pool.lists.members[starts[n] : starts[n] + pool.lists.counts[n]]
         truth, rivals = int(members[0]), members[1:]

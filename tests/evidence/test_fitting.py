@@ -18,28 +18,21 @@ from mzseek.evaluation.pooled import calibrate_pooled, evaluate_pooled
 from mzseek.evaluation.posterior_report import posterior_report
 from mzseek.evaluation.posteriors import calibrate, calibration_lists, fitted_on
 from mzseek.evaluation.scored import Scoring
-from mzseek.evidence import fitting
-from mzseek.evidence.channel import Channel, ChannelState
+from mzseek.evidence import channel_from, channels_from, fitting
 from mzseek.evidence.fitting import (
     MIN_TANIMOTO,
     CrossFittedChannel,
     FitOptions,
-    MergedLists,
     StructureGroups,
     fit,
     fit_rankers,
     structure_groups_from,
     swapped,
 )
-from mzseek.evidence.model import EvidenceModel
-from mzseek.evidence.queries import (
-    Queries,
-    TrainingSet,
-    queries_from,
-    queries_with_truth,
-)
+from mzseek.evidence.model import Channel, ChannelState, EvidenceModel
+from mzseek.evidence.prepared_queries import merged_queries, queries_from, queries_with_truth
+from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.evidence.ranker import fit_ranker
-from mzseek.evidence.registry import channel_from, channels_from
 from mzseek.io import sole_writer
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, Predictions, label_of
 from mzseek.runs.run import Run
@@ -171,18 +164,18 @@ def test_each_ranker_is_fitted_without_its_group(
 
 def test_merged_lists_hold_those_of_each_setting(small: Prepared) -> None:
     spectra = small.in_fold("val")[::-1]
-    merged = MergedLists.of(small, spectra, ["mass", "formula"], jobs=1)
-    named = np.array(merged.queries.molecules.smiles)
+    merged, table = merged_queries(small, spectra, ["mass", "formula"], jobs=1)
+    assert [small.smiles[number] for number in table] == list(merged.molecules.smiles)
     for setting in ("mass", "formula"):
         usable = queries_with_truth(small, spectra, setting, "fingerprint")
         here = np.flatnonzero(np.isin(spectra, usable))
-        rows, counts = merged.rows(setting, here)
         own, _ = queries_from(small, spectra[here], setting, jobs=1)
-        assert np.array_equal(counts, own.counts)
-        expected = np.array(own.molecules.smiles)[own.candidates]
-        assert named[merged.queries.candidates[rows]].tolist() == expected.tolist()
-        assert np.array_equal(merged.queries.ragged.list_index[rows], np.repeat(here, counts))
-    once, twice = (MergedLists.of(small, spectra[:3], ["mass"] * n, jobs=1).queries for n in (1, 2))
+        expected = [own.molecules.smiles[row] for row in own.candidates]
+        named = np.array([merged.molecules.smiles.index(smiles) for smiles in expected])
+        rows = merged.find_rows(here, own.counts, named)
+        assert np.array_equal(merged.candidates[rows], named)
+        assert np.array_equal(merged.ragged.list_index[rows], np.repeat(here, own.counts))
+    once, twice = (merged_queries(small, spectra[:3], ["mass"] * n, jobs=1)[0] for n in (1, 2))
     assert twice.members.tolist() == once.members.tolist()
     for members in np.split(once.members, once.pointers[1:-1]):
         assert len(np.unique(members)) == len(members)

@@ -9,12 +9,18 @@ import pytest
 
 from mzseek.core.errors import EvidenceError, RunError
 from mzseek.datasets.prepared import Prepared
+from mzseek.evidence import CHANNELS
 from mzseek.evidence.analogs import Analogs
-from mzseek.evidence.channel import Channel, ChannelState
 from mzseek.evidence.fragments import Fragments
-from mzseek.evidence.model import EvidenceModel, open_states, save_states, total_scores
+from mzseek.evidence.model import (
+    Channel,
+    ChannelState,
+    EvidenceModel,
+    open_states,
+    save_states,
+    total_scores,
+)
 from mzseek.evidence.queries import Queries, TrainingSet
-from mzseek.evidence.registry import CHANNELS
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 

@@ -6,7 +6,8 @@ import pytest
 from mzseek.core.errors import EvidenceError, RunError
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.network_scores import Network, NetworkOptions
-from mzseek.evidence.queries import Queries, TrainingSet, queries_from
+from mzseek.evidence.prepared_queries import queries_from
+from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.runs.predictions import Predictions
 
 

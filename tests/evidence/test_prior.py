@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from mzseek.core.errors import EvidenceError
-from mzseek.evidence.channel import ChannelState
+from mzseek.evidence.model import ChannelState
 from mzseek.evidence.prior import (
     Prior,
     PriorModel,

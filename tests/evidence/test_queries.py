@@ -10,20 +10,16 @@ from mzseek.chem.molecules import DESCRIPTORS, descriptors
 from mzseek.core.errors import EvidenceError, MoleculeError
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence import queries as module
-from mzseek.evidence.queries import (
-    Molecules,
-    Queries,
-    ReferenceSpectra,
-    TrainingSet,
+from mzseek.evidence.prepared_queries import (
     labelled_queries,
     queries_from,
     queries_with_truth,
     sample_molecules,
     sample_spectra,
     spectra_from,
-    stable_hash,
     training_set_from,
 )
+from mzseek.evidence.queries import Molecules, Queries, ReferenceSpectra, TrainingSet, stable_hash
 from mzseek.fragments import fragment_table
 from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.spectra import Spectrum

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mzseek.core.errors import EvidenceError
-from mzseek.evidence.registry import channel_from, channels_from, check_names
+from mzseek.evidence import channel_from, channels_from, check_names
 
 
 def test_channels_as_users_name_them() -> None:
@@ -42,7 +42,7 @@ def test_unknown_channels_and_options_are_refused(names, setting, message: str) 
 
 def test_names_are_known_without_numpy() -> None:
     code = (
-        "import sys; from mzseek.evidence.registry import CHANNELS; list(CHANNELS);"
+        "import sys; from mzseek.evidence import CHANNELS; list(CHANNELS);"
         "sys.exit(any(name in sys.modules for name in ('numpy', 'torch', 'rdkit')))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

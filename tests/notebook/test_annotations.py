@@ -17,7 +17,7 @@ from mzseek.annotation.annotator import MIN_FEATURES
 from mzseek.core.errors import AnnotationError
 from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.queries import spectra_from
+from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.export.job import annotate_files
 from mzseek.export.tables import FIRST, LAST
 from mzseek.spectra import write_mgf

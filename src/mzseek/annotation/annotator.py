@@ -40,8 +40,8 @@ from mzseek.core.errors import (
     MzseekError,
 )
 from mzseek.core.text import pluralize
+from mzseek.evidence import channel_from
 from mzseek.evidence.model import EvidenceModel
-from mzseek.evidence.registry import channel_from
 from mzseek.io.skipped import SkipTarget, reporter
 from mzseek.io.writing import disk_errors
 from mzseek.library import Library

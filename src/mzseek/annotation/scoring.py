@@ -16,8 +16,7 @@ from mzseek.annotation.query import FeatureQuery, can_form
 from mzseek.annotation.sources import molecules_of_table
 from mzseek.chem.ions import net_charge, takes_charged
 from mzseek.core.ragged import Ragged, pointers
-from mzseek.evidence.channel import precompute
-from mzseek.evidence.model import EvidenceModel
+from mzseek.evidence.model import EvidenceModel, precompute
 from mzseek.evidence.queries import ExcludedAnalogs, Index, Molecules, Queries
 from mzseek.fragments import explained_pairs, ion_forms, peak_table
 from mzseek.spectra import Spectrum

@@ -21,8 +21,8 @@ from mzseek.datasets.files import (
 )
 from mzseek.datasets.prepare import prepare
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.channel import Channel
 from mzseek.evidence.fitting import FitOptions, fit
+from mzseek.evidence.model import Channel
 from mzseek.io import StrPath
 from mzseek.io.manifest import ensure_replaceable
 from mzseek.io.skipped import Report

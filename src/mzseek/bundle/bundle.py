@@ -20,12 +20,11 @@ from mzseek.bundle.molecules import SCHEMA, BundledMolecules, column_of
 from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprint_kind
 from mzseek.core.errors import BundleError, EvidenceError, LibraryError
 from mzseek.core.ragged import Ragged, pointers
-from mzseek.evidence.channel import ChannelState
-from mzseek.evidence.model import EvidenceModel
+from mzseek.evidence import channel_from
+from mzseek.evidence.model import ChannelState, EvidenceModel
 from mzseek.evidence.prior import Prior
 from mzseek.evidence.queries import Molecules
 from mzseek.evidence.ranker import Ranker
-from mzseek.evidence.registry import channel_from
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, check_range
 from mzseek.io.manifest import Manifest, check_fields, check_finite, read_object

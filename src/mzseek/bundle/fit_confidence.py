@@ -38,7 +38,8 @@ from mzseek.evaluation.pooled import molecule_groups, pool_lists
 from mzseek.evaluation.scored import Scoring, scored_lists
 from mzseek.evidence.fitting import StructureGroups, structure_groups_from
 from mzseek.evidence.model import EvidenceModel
-from mzseek.evidence.queries import queries_with_truth, sample_spectra, spectra_from, stable_hash
+from mzseek.evidence.prepared_queries import queries_with_truth, sample_spectra, spectra_from
+from mzseek.evidence.queries import stable_hash
 from mzseek.evidence.ranker import MIN_MOLECULES
 from mzseek.library import Library
 from mzseek.parallel.engine import Progress, silent

@@ -15,14 +15,10 @@ from mzseek.bundle.refit import MEASURED_ON, calibration_of, hit_rates, training
 from mzseek.core.ragged import Ragged
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import posterior
-from mzseek.evidence.fitting import (
-    FITTED_ON,
-    CrossFittedChannel,
-    FitOptions,
-    structure_groups_from,
-)
+from mzseek.evidence.fitting import FITTED_ON, CrossFittedChannel, FitOptions, structure_groups_from
+from mzseek.evidence.prepared_queries import queries_from
 from mzseek.evidence.prior import Prior
-from mzseek.evidence.queries import Queries, queries_from
+from mzseek.evidence.queries import Queries
 from mzseek.evidence.ranker import truth_slope
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores

@@ -20,16 +20,15 @@ from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, prediction_sets
 from mzseek.evaluation.pooled import pool_lists
-from mzseek.evidence.channel import precompute
 from mzseek.evidence.fitting import FitOptions, queries_of
-from mzseek.evidence.model import EvidenceModel
-from mzseek.evidence.queries import (
-    TrainingSet,
+from mzseek.evidence.model import EvidenceModel, precompute
+from mzseek.evidence.prepared_queries import (
     queries_with_truth,
     sample_spectra,
     spectra_from,
     training_set_from,
 )
+from mzseek.evidence.queries import TrainingSet
 from mzseek.library import Library
 from mzseek.library.library import MOLECULE_SCHEMA, RECORD_COLUMNS, RECORD_SCHEMA
 from mzseek.library.similarity import PeakLists, PrecursorIons, peak_lists

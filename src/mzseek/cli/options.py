@@ -28,14 +28,7 @@ from mzseek.core.errors import (
     MoleculeError,
     RunError,
 )
-from mzseek.core.registry import (
-    EQUAL_IN,
-    FOLDS,
-    IDENTITIES,
-    RANKED_BY,
-    TIES,
-    check_name,
-)
+from mzseek.core.registry import EQUAL_IN, FOLDS, IDENTITIES, RANKED_BY, TIES, check_name
 from mzseek.parallel.ray import ENGINES
 
 
@@ -117,7 +110,7 @@ def refuse_fingerprint(name: str) -> None:
 
 def refuse_channels(names: str) -> None:
     """Refuse unknown evidence channels."""
-    from mzseek.evidence.registry import check_names
+    from mzseek.evidence import check_names
 
     check_names(names)
 

@@ -15,7 +15,7 @@ from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.core.compiled import compiled, is_plain
 from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import check_name, option
-from mzseek.evidence.channel import Channel, ChannelState, ExtendedState, Features
+from mzseek.evidence.model import Channel, ChannelState, ExtendedState, Features
 from mzseek.evidence.queries import Flags, Ints, Molecules, Queries, ReferenceSpectra, TrainingSet
 from mzseek.fragments.matching import in_threads
 from mzseek.library import Library

@@ -63,17 +63,6 @@ def probabilities(scores: npt.ArrayLike) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def effective_size(p: Floats) -> float:
-    """Effective number of molecules of a distribution, 1 / Σp².
-
-    Examples
-    --------
-    >>> round(effective_size(np.array([0.25, 0.25, 0.25, 0.25])), 6)
-    4.0
-    """
-    return float(1.0 / (p @ p))
-
-
 def list_size(p: Floats, enough: int = ENOUGH, left_out: float = LEFT_OUT) -> tuple[int, int]:
     """Length that a list can have, and how many of the likeliest molecules are left out for it.
 
@@ -88,7 +77,7 @@ def list_size(p: Floats, enough: int = ENOUGH, left_out: float = LEFT_OUT) -> tu
     Returns
     -------
     size : int
-        At most the effective size of what is left.
+        At most the effective number, 1 / Σp², of what is left.
     skipped : int
 
     Examples
@@ -159,8 +148,8 @@ def _systematic(pool: Ints, p: Floats, truth: int, size: int, rng: np.random.Gen
 
 
 @dataclass(frozen=True, eq=False)
-class DecoyLists:
-    """Candidate lists without spectra.
+class DecoyLists(Ragged):
+    """Candidate lists without spectra; ``counts`` are the candidates in each.
 
     Attributes
     ----------
@@ -168,24 +157,13 @@ class DecoyLists:
         See `mzseek.evidence.prior.prior_features`.
     members : int64 array, shape (candidates of all lists,)
         The row of each candidate.
-    counts : int64 array, shape (lists,)
-        Candidates in each list.
     labels : bool array, shape (candidates of all lists,)
         The truth, in each list once.
     """
 
     rows: csr_array
     members: Ints
-    counts: Ints
     labels: Flags
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    @property
-    def ragged(self) -> Ragged:
-        """The lengths of the lists."""
-        return Ragged(self.counts)
 
     def candidates(self, lists: Ints) -> Ints:
         """Indices of the candidates of some lists."""
@@ -194,9 +172,9 @@ class DecoyLists:
     def only(self, lists: Ints, candidates: Ints | None = None) -> "DecoyLists":
         """Some of the lists, with all their candidates or those at some indices, list by list."""
         taken = self.candidates(lists) if candidates is None else candidates
-        counts = np.bincount(self.ragged.list_index[taken], minlength=len(self))[lists]
+        counts = np.bincount(self.list_index[taken], minlength=len(self))[lists]
         used, members = np.unique(self.members[taken], return_inverse=True)
-        return DecoyLists(csr_array(self.rows[used]), members, counts, self.labels[taken])
+        return DecoyLists(counts, csr_array(self.rows[used]), members, self.labels[taken])
 
     def at_most(self, size: int, seed: int) -> "DecoyLists":
         """The lists, long ones cut to their truths and others drawn at random.
@@ -205,8 +183,8 @@ class DecoyLists:
         """
         order = np.random.default_rng(seed).random(len(self.members))
         order[self.labels] = -1.0
-        by_list = np.lexsort((order, self.ragged.list_index))
-        rank = np.arange(len(by_list)) - self.ragged.repeat_per_list(self.ragged.starts)
+        by_list = np.lexsort((order, self.list_index))
+        rank = np.arange(len(by_list)) - self.repeat_per_list(self.starts)
         return self.only(np.arange(len(self)), np.sort(by_list[rank < size]))
 
     def fit(self, l2: float) -> PriorModel:
@@ -230,13 +208,8 @@ def tune_penalty(
 ) -> PriorModel:
     """Fit a prior with the penalty under which held-out truths are most probable.
 
-    Parameters
-    ----------
-    training, held_out : DecoyLists
-        The second with no molecules like the truths of the first.
-    penalties : sequence of float
-        Falling; none is tried after one that did worse.
-    progress : callable of (stage, done, total)
+    No molecule of the held-out lists is like a truth of the training lists. Penalties fall, and
+    none is tried after one that did worse.
     """
     best, value = None, -np.inf
     for done, l2 in enumerate(penalties):
@@ -254,19 +227,9 @@ def tune_penalty(
 def cross_fit_scores(
     lists: DecoyLists, groups: Ints, training: DecoyLists, training_groups: Ints, whole: PriorModel
 ) -> Floats:
-    """Score all candidates, each by a prior fitted on no list of its group.
+    """Score all candidates, each by a prior fitted on no training list of its group.
 
-    Parameters
-    ----------
-    lists, training : DecoyLists
-    groups, training_groups : int64 arrays, shape (lists,)
-        See `structure_groups`.
-    whole : PriorModel
-        Fitted on all of ``training``, for group −1; the others get its penalty.
-
-    Returns
-    -------
-    float64 array, shape (candidates of all lists,)
+    ``whole``, fitted on all training lists, scores group −1; the other priors get its penalty.
     """
     scores = np.empty(len(lists.members))
     for group in np.unique(groups).tolist():
@@ -280,26 +243,10 @@ def cross_fit_scores(
 def structure_groups(
     rows: csr_array, in_training: Flags, number: int = GROUPS, tanimoto: float = 0.6
 ) -> Ints:
-    """Group molecules for cross-fitting; similar ones are in one group.
+    """Group molecules (CSR rows of 0/1) for cross-fitting; similar ones are in one group.
 
-    Parameters
-    ----------
-    rows : CSR of 0/1, shape (molecules, bits)
-    in_training : bool array, shape (molecules,)
-    number : int
-        Groups at the most.
-    tanimoto : float
-        At which molecules are linked.
-
-    Returns
-    -------
-    int64 array, shape (molecules,)
-        The group; −1 for a molecule that is linked with none of the training set.
-
-    Raises
-    ------
-    EvidenceError
-        The training set is a single cluster.
+    Returns at most so many groups, −1 for a molecule that is similar to none of the training set.
+    Raises `EvidenceError` where the training set is a single cluster.
     """
     clusters = structure_clusters(rows, tanimoto)
     training, cluster_index = np.unique(clusters[in_training], return_inverse=True)
@@ -319,30 +266,16 @@ def structure_groups(
 class Pool:
     """Measured molecules, each with all that may be in its list.
 
-    Attributes
-    ----------
-    molecules : int64 array, shape (lists,)
-        Measured molecules, as indices in the prepared folder.
-    forms : list of FingerprintedMolecule
-        Their standard forms.
-    database_rows : int64 array, shape (lists,)
-        Their rows in the database, −1 where it lacks one.
-    rows : int64 array
-        Database rows of the first rows of ``lists``; the others are ``forms`` that the database
-        lacks.
-    structures : CSR of 0/1, shape (lists, bits)
-        Morgan fingerprints of the measured molecules, whatever kind the folder has: a Tanimoto
-        similarity of 0.6 means something else for other kinds.
-    lists : DecoyLists
-        The truth is the first of each list.
+    ``structures`` are Morgan fingerprints whatever kind the folder has: a Tanimoto similarity of
+    0.6 means something else for other kinds.
     """
 
-    molecules: Ints
-    forms: list[FingerprintedMolecule]
-    database_rows: Ints
-    rows: Ints
-    structures: csr_array
-    lists: DecoyLists
+    molecules: Ints  # measured ones, as indices in the prepared folder
+    forms: list[FingerprintedMolecule]  # their standard forms
+    database_rows: Ints  # their rows in the database, −1 where it lacks one
+    rows: Ints  # database rows of the first rows of `lists`; the others are forms that it lacks
+    structures: csr_array  # 0/1, shape (measured molecules, bits)
+    lists: DecoyLists  # the truth is the first of each
 
 
 def pool_of(
@@ -356,22 +289,11 @@ def pool_of(
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Pool:
-    """Collect all that may be in the lists of measured molecules.
+    """Collect all that may be in the lists of measured molecules, at most so many decoys of each.
 
     Decoys have neither the truth's first InChIKey block nor its fingerprint. Truths are in the form
-    of the database, as in `mzseek.datasets.extra_lists.add_negatives`.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    database : Database
-        With fingerprints of the same kind, and the index for nearest neighbours.
-    by : "mass" or "formula"
-    max_decoys : int
-        Of a molecule; of more, so many are drawn at random.
-    ppm, seed, engine
-        As in `mzseek.database.negatives.mine`.
-    progress : callable of (stage, done, total)
+    of the database, as in `mzseek.datasets.extra_lists.add_negatives`; the other arguments are
+    those of `mzseek.database.negatives.mine`.
     """
     engine = engine or LocalEngine()
     all_forms = standard_forms(
@@ -399,7 +321,7 @@ def pool_of(
         molecules=np.array([molecule.number for molecule in mined], np.int64),
         forms=forms, database_rows=database_rows, rows=rows,
         structures=fingerprints([form.described.smiles for form in forms], "morgan2"),
-        lists=DecoyLists(features, members, counts, labels),
+        lists=DecoyLists(counts, features, members, labels),
     )  # fmt: skip
 
 
@@ -429,20 +351,11 @@ def _features(
 
 @dataclass(frozen=True, eq=False)
 class ListRoles:
-    """Which lists priors are fitted on, and which penalties are chosen on.
+    """Which lists priors are fitted on, and which penalties are chosen on."""
 
-    Attributes
-    ----------
-    groups : int64 array, shape (lists,)
-        See `structure_groups`.
-    in_training : bool array, shape (lists,)
-    held_out : bool array, shape (lists,)
-        To choose penalties on: unlike all lists that are fitted on then.
-    """
-
-    groups: Ints
+    groups: Ints  # of each list, see `structure_groups`
     in_training: Flags
-    held_out: Flags
+    held_out: Flags  # to choose penalties on: unlike all lists that are fitted on then
 
     @classmethod
     def of(cls, groups: Ints, in_training: Flags, validation: Flags) -> "ListRoles":
@@ -476,29 +389,14 @@ class ListRoles:
 def draw_all(
     lists: DecoyLists, scores: Floats, numbers: Ints, seed: int, max_size: int
 ) -> tuple[Ints, Ints, dict[str, int]]:
-    """Draw a list for each molecule that one can be drawn for.
+    """Draw a list from each pool among ``lists`` that one can be drawn from.
 
-    Parameters
-    ----------
-    lists : DecoyLists
-        What each list is drawn from.
-    scores : float64 array, shape (candidates of all lists,)
-    numbers : int array, shape (lists,)
-        Seed of each list's draw, beside ``seed``: no list depends on the others.
-    seed, max_size : int
-
-    Returns
-    -------
-    which : int64 array
-        Those of ``lists`` that have a drawn list.
-    candidates : int64 array
-        Indices of its members, list by list.
-    reasons : dict of str to int
-        How many have none, and why.
+    ``numbers`` are seeds of each draw, beside ``seed``: no list depends on the others. Returns
+    which pools have a drawn list, the indices of its members, and how many have none, and why.
     """
     which, candidates = [], [np.empty(0, np.int64)]
     reasons: Counter[str] = Counter()
-    starts = lists.ragged.starts.tolist()
+    starts = lists.starts.tolist()
     for number, (start, count) in enumerate(zip(starts, lists.counts.tolist(), strict=True)):
         inside = slice(start, start + count)
         rng = np.random.default_rng([seed, int(numbers[number])])
@@ -514,30 +412,15 @@ def draw_all(
 
 @dataclass(frozen=True, eq=False)
 class MatchedLists:
-    """Matched lists, and what a blind model learns from them.
+    """Matched lists, and what a blind model learns from them."""
 
-    Attributes
-    ----------
-    which, candidates, reasons
-        As `draw_all` returns them.
-    lists : DecoyLists
-        The drawn ones.
-    scores : float64 array
-        That they were drawn by: of the pool's candidates.
-    blind : PriorModel or None
-        Fitted on them; None where there are too few lists to fit it and to test it.
-    l2 : float
-        Penalty of the first prior.
-    rounds : int
-    """
-
-    which: Ints
+    which: Ints  # with `candidates` and `reasons` as `draw_all` returns them
     candidates: Ints
     reasons: dict[str, int]
-    lists: DecoyLists
-    scores: Floats
-    blind: PriorModel | None
-    l2: float
+    lists: DecoyLists  # the drawn ones
+    scores: Floats  # of the pool's candidates: that lists were drawn by
+    blind: PriorModel | None  # fitted on the lists; None where they are too few to test it
+    l2: float  # penalty of the first prior
     rounds: int
 
 
@@ -580,17 +463,6 @@ def matched_lists(
     return MatchedLists(which, candidates, reasons, lists, scores, blind, tuned.l2, number)
 
 
-def matched_name(by: str) -> str:
-    """Default name of matched lists.
-
-    Examples
-    --------
-    >>> matched_name("mass"), matched_name("formula")
-    ('matched', 'matched-formula')
-    """
-    return "matched" if by == EQUAL_IN[0] else f"matched-{by}"
-
-
 def add_matched(
     prepared: Prepared,
     database: Database,
@@ -617,7 +489,8 @@ def add_matched(
     by : "mass" or "formula"
         In which decoys are equal.
     name : str, optional
-        Of the lists; see `matched_name`. Matched lists that had it are replaced.
+        Of the lists: ``matched`` by mass, ``matched-formula`` by formula, if left out. Matched
+        lists that had it are replaced.
     keep : int
         Members of a list at the most, the truth among them.
     pool : int
@@ -640,7 +513,8 @@ def add_matched(
         The two do not fit together, the folder has changed since it was written, has too few
         molecules to learn from, is being written, or cannot be written.
     """
-    name = matched_name(by) if name is None else name
+    if name is None:
+        name = "matched" if by == EQUAL_IN[0] else f"matched-{by}"
     check_name(EQUAL_IN, by, "matched lists by", DatabaseError)
     if not name or not _NAME_LETTERS.issuperset(name):
         raise CacheError(
@@ -683,7 +557,7 @@ def add_matched(
 
 def _measure(pool: Pool, matched: MatchedLists, folds: dict[str, Flags]) -> dict[str, Any]:
     """How lists were drawn, and what a blind model reaches on them, for the manifest."""
-    scores = np.split(matched.scores, pool.lists.ragged.starts[1:])
+    scores = np.split(matched.scores, pool.lists.starts[1:])
     blind = {}
     for fold in ("val", "test"):
         lists = matched.lists.only(np.flatnonzero(folds[fold][matched.which]))
@@ -698,9 +572,8 @@ def _measure(pool: Pool, matched: MatchedLists, folds: dict[str, Flags]) -> dict
         "l2": matched.l2,
         "rounds": matched.rounds,
         "pool_mean": float(pool.lists.counts.mean()),
-        "effective_mean": float(
-            np.mean([effective_size(probabilities(list_scores)) for list_scores in scores])
-        ),
+        # Effective number of molecules of a pool: 1 / Σp².
+        "effective_mean": float(np.mean([1.0 / (p @ p) for p in map(probabilities, scores)])),
         "blind": blind,
     }
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,30 +11,33 @@ from scipy.sparse import csr_array
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError, RunError
-from mzseek.core.ragged import Ragged, gather, pointers, ranges
+from mzseek.core.ragged import Ragged, gather, gather_indices, pointers
 from mzseek.core.registry import FOLDS, IDENTITIES, check_name, check_ranges, option
 from mzseek.datasets.build import assign_folds, join_clusters, structure_clusters
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.channel import Channel, ChannelState, Features, precompute
-from mzseek.evidence.model import FOLDER, EvidenceModel, save_states, total_scores
-from mzseek.evidence.queries import (
-    Flags,
-    Ints,
-    Keys,
-    Queries,
-    TrainingSet,
+from mzseek.evidence import check_labels
+from mzseek.evidence.model import (
+    FOLDER,
+    Channel,
+    ChannelState,
+    EvidenceModel,
+    Features,
+    precompute,
+    save_states,
+    total_scores,
+)
+from mzseek.evidence.prepared_queries import (
     labelled_queries,
-    molecules_from,
+    merged_queries,
     queries_with_truth,
     sample_molecules,
     sample_spectra,
     spectra_from,
-    stable_hash,
     training_set_from,
 )
+from mzseek.evidence.queries import Flags, Ints, Keys, Queries, TrainingSet, stable_hash
 from mzseek.evidence.ranker import Ranker, fit_ranker
-from mzseek.evidence.registry import check_labels
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.metrics import hit_rate
 from mzseek.parallel.engine import Log, Progress, no_log, silent
@@ -232,95 +235,6 @@ def fit_rankers(
     return rankers
 
 
-@dataclass(frozen=True, eq=False)
-class MergedLists:
-    """Spectra with all candidates that any of their lists names, each once.
-
-    Features of a candidate depend on no other candidate, so that the rows of a setting's lists can
-    be picked from those of all.
-
-    Attributes
-    ----------
-    queries : Queries
-    ends : mapping of str to int64 array, shape (lists + 1,)
-        For each setting, where the candidates of each list begin …
-    positions : mapping of str to int64 array
-        … and the position of each in the merged list.
-    """
-
-    queries: Queries
-    ends: Mapping[str, Ints]
-    positions: Mapping[str, Ints]
-
-    @classmethod
-    def of(
-        cls,
-        prepared: Prepared,
-        spectra: Ints,
-        settings: Sequence[str],
-        read: Ints | None = None,
-        jobs: int | None = None,
-    ) -> "MergedLists":
-        """Merge the lists of some settings.
-
-        Parameters
-        ----------
-        prepared : Prepared
-        spectra : int array
-            A spectrum without a list of a setting has no candidates there.
-        settings : sequence of str
-        read : int array, optional
-            Spectra whose peaks are read in the place of ``spectra``.
-        jobs : int, optional
-            Processes that enumerate fragments.
-        """
-        molecules, list_of = np.unique(prepared.molecule[spectra], return_inverse=True)
-        lists: dict[str, list[npt.NDArray[np.int32]]] = {}
-        for setting in settings:
-            stored, nothing = prepared.candidates(setting), np.empty(0, np.int32)
-            lists[setting] = [
-                np.asarray(stored.of_molecule(int(number)))
-                if stored.list_of[number] >= 0
-                else nothing
-                for number in molecules
-            ]
-        merged = [
-            np.unique(np.concatenate(lists_of)) for lists_of in zip(*lists.values(), strict=True)
-        ]
-        table, members = np.unique(np.concatenate(merged), return_inverse=True)
-        queries = Queries(
-            spectra_from(prepared, spectra if read is None else read),
-            np.asarray(list_of, np.int64),
-            pointers([len(lists_of) for lists_of in merged]),
-            members.astype(np.int64),
-            molecules_from(prepared, table, jobs),
-            inchikey14=prepared.inchikey14[prepared.molecule[spectra]],
-        )
-        return cls(
-            queries,
-            {
-                name: pointers([len(members) for members in lists_of])
-                for name, lists_of in lists.items()
-            },
-            {
-                name: np.concatenate(
-                    [
-                        np.searchsorted(all_of, members)
-                        for all_of, members in zip(merged, lists_of, strict=True)
-                    ]
-                ).astype(np.int64)
-                for name, lists_of in lists.items()
-            },
-        )
-
-    def rows(self, setting: str, spectra: Ints) -> tuple[Ints, Ints]:
-        """Rows of the candidates that some spectra have in a setting, and how many each has."""
-        numbers = self.queries.list_of[spectra]
-        ends, (positions,) = gather(self.ends[setting], (self.positions[setting],), numbers)
-        counts = np.diff(ends)
-        return np.repeat(self.queries.ragged.starts[spectra], counts) + positions, counts
-
-
 def swapped(prepared: Prepared, spectra: Ints) -> Ints:
     """For each spectrum another: of the same adduct, nearest in mass, of another cluster.
 
@@ -358,26 +272,13 @@ def swapped(prepared: Prepared, spectra: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """Cross-fitted channels and rankers, to predict folds with.
-
-    Attributes
-    ----------
-    prepared : Prepared
-    channels : sequence of CrossFittedChannel
-    groups : StructureGroups
-        Of the molecules of train and val.
-    rankers : mapping of int or None to Ranker
-        Fitted without each group; None: fitted on all.
-    swap : bool
-        Read other spectra than those of the queries, as a control.
-    jobs : int or None
-    """
+    """Cross-fitted channels and rankers, to predict folds with."""
 
     prepared: Prepared
     channels: Sequence[CrossFittedChannel]
-    groups: StructureGroups
-    rankers: Mapping[int | None, Ranker]
-    swap: bool = False
+    groups: StructureGroups  # of the molecules of train and val
+    rankers: Mapping[int | None, Ranker]  # fitted without each group; None: fitted on all
+    swap: bool = False  # read other spectra than those of the queries, as a control
     jobs: int | None = None
 
     def fold(
@@ -391,39 +292,55 @@ class Predictor:
         prepared = self.prepared
         spectra = prepared.in_fold(fold) if spectra is None else spectra
         read = swapped(prepared, spectra) if self.swap else spectra
-        usable: dict[str, Ints] = {}
-        ends: dict[str, Ints] = {}
-        contributions: dict[str, Features] = {}
+        lists = {name: self._unscored(spectra, name) for name in prepared.measured_settings}
+        parts = {
+            name: np.zeros((len(unscored.candidates), len(self.channels)), np.float32)
+            for name, unscored in lists.items()
+        }
         load = np.zeros(len(spectra), np.int64)  # candidates of each spectrum
-        for setting in prepared.measured_settings:
-            by_identity = [
-                queries_with_truth(prepared, spectra, setting, name) for name in IDENTITY_BITS
-            ]
-            usable[setting] = np.unique(np.concatenate(by_identity))
-            lists = prepared.candidates(setting)
-            sizes = lists.sizes[lists.list_of[prepared.molecule[usable[setting]]]].astype(np.int64)
-            ends[setting] = pointers(sizes)
-            contributions[setting] = np.zeros((int(sizes.sum()), len(self.channels)), np.float32)
-            load[np.isin(spectra, usable[setting])] += sizes
-        usable_spectra = np.flatnonzero(load)
+        for unscored in lists.values():
+            load[np.isin(spectra, unscored.queries)] += unscored.counts
+        usable = np.flatnonzero(load)
         done = 0
-        for batch in _batches(prepared.molecule[spectra[usable_spectra]], load[usable_spectra]):
-            here = usable_spectra[batch]
-            merged = MergedLists.of(prepared, spectra[here], list(usable), read[here], self.jobs)
-            features = self._features(merged.queries, fold)
-            for setting, queries in usable.items():
-                inside = np.flatnonzero(np.isin(spectra[here], queries))
-                at = np.searchsorted(queries, spectra[here][inside])
-                rows = ranges(ends[setting][at], ends[setting][at + 1])[1]
-                contributions[setting][rows] = self._contributions(
-                    merged, setting, inside, features, fold
+        for batch in _batches(prepared.molecule[spectra[usable]], load[usable]):
+            here = usable[batch]
+            queries, table = merged_queries(prepared, spectra[here], list(lists), self.jobs)
+            if self.swap:
+                queries = replace(queries, spectra=spectra_from(prepared, read[here]))
+            features = self._features(queries, fold)
+            for name, unscored in lists.items():
+                inside = np.flatnonzero(np.isin(spectra[here], unscored.queries))
+                at = np.searchsorted(unscored.queries, spectra[here][inside])
+                rows = gather_indices(pointers(unscored.counts), at)[1]
+                candidates = np.searchsorted(table, unscored.candidates[rows])
+                merged = queries.find_rows(inside, unscored.counts[at], candidates)
+                selected = [values[merged] for values in features]
+                parts[name][rows] = self._contributions(
+                    queries, inside, unscored.counts[at], selected, fold
                 )
             done += len(here)
-            progress(f"lists of {fold}", done, len(usable_spectra))
-        scores = {
-            name: _list_scores(prepared, usable[name], name, contributions[name]) for name in usable
+            progress(f"lists of {fold}", done, len(usable))
+        scored = {
+            name: replace(lists[name], scores=total_scores(parts[name]), parts=parts[name])
+            for name in lists
         }
-        return Predictions(spectra, np.asarray(prepared.molecule[spectra]), None, scores)
+        return Predictions(spectra, np.asarray(prepared.molecule[spectra]), None, scored)
+
+    def _unscored(self, spectra: Ints, setting: str) -> ListScores:
+        """Lists of spectra that have the truth in any sense; their scores are still missing."""
+        usable = np.unique(
+            np.concatenate(
+                [queries_with_truth(self.prepared, spectra, setting, name) for name in IDENTITIES]
+            )
+        )
+        lists = self.prepared.candidates(setting)
+        molecule = np.asarray(self.prepared.molecule[usable])
+        numbers = np.asarray(lists.list_of)[molecule]
+        ends, (candidates, identity) = gather(
+            lists.indptr, (lists.molecules, lists.identity), numbers
+        )
+        counts = np.diff(ends).astype(np.int64)
+        return ListScores(usable, molecule, counts, candidates, identity, np.empty(0, np.float32))
 
     def _features(self, queries: Queries, fold: str) -> list[Features]:
         precompute([fitted.channel for fitted in self.channels], queries.molecules)
@@ -433,26 +350,23 @@ class Predictor:
 
     def _contributions(
         self,
-        merged: MergedLists,
-        setting: str,
+        queries: Queries,
         spectra: Ints,
+        counts: Ints,
         features: Sequence[Features],
         fold: str,
     ) -> Features:
-        """Contributions of channels to the candidates that some spectra have in a setting."""
-        rows, counts = merged.rows(setting, spectra)
-        modes, lists = merged.queries.modes[spectra], Ragged(counts)
+        """Contributions of channels to the candidates of some spectra."""
+        modes, lists = queries.modes[spectra], Ragged(counts)
         if fold not in FOLDS[:2]:
-            selected = [values[rows] for values in features]
-            return self.rankers[None].contributions(selected, modes, counts)
-        group = self.groups.groups_of(merged.queries.inchikey14[spectra])
+            return self.rankers[None].contributions(features, modes, counts)
+        group = self.groups.groups_of(queries.inchikey14[spectra])
         contributions = np.zeros((lists.total, len(features)), np.float32)
         for number in np.unique(group).tolist():
             inside = group == number
-            of_group = lists.repeat_per_list(inside)
-            selected = [values[rows[of_group]] for values in features]
-            contributions[of_group] = self.rankers[number].contributions(
-                selected, modes[inside], counts[inside]
+            rows = lists.repeat_per_list(inside)
+            contributions[rows] = self.rankers[number].contributions(
+                [values[rows] for values in features], modes[inside], counts[inside]
             )
         return contributions
 
@@ -464,24 +378,6 @@ def _batches(molecule: npt.NDArray[np.integer], sizes: Ints) -> list[Ints]:
     load = np.cumsum(sizes[order][first]) // _MAX_CANDIDATES
     borders = first[1:][np.diff(load) > 0]
     return [batch for batch in np.split(order, borders) if len(batch)]
-
-
-def _list_scores(
-    prepared: Prepared, spectra: Ints, setting: str, contributions: Features
-) -> ListScores:
-    lists = prepared.candidates(setting)
-    molecule = np.asarray(prepared.molecule[spectra])
-    numbers = np.asarray(lists.list_of)[molecule]
-    ends, (candidates, identity) = gather(lists.indptr, (lists.molecules, lists.identity), numbers)
-    return ListScores(
-        queries=spectra,
-        molecule=molecule,
-        counts=np.diff(ends).astype(np.int64),
-        candidates=np.asarray(candidates),
-        identity=np.asarray(identity),
-        scores=total_scores(contributions),
-        parts=contributions,
-    )
 
 
 @dataclass(frozen=True)
@@ -689,7 +585,7 @@ def _hit_rates(predictions: Predictions) -> dict[str, float]:
     means = {}
     for setting, lists in predictions.lists.items():
         labels = (np.asarray(lists.identity) & IDENTITY_BITS["fingerprint"]) > 0
-        usable = np.add.reduceat(labels, pointers(lists.counts)[:-1]) > 0
+        usable = Ragged(lists.counts).any(labels)
         rows = np.repeat(usable, lists.counts)
         for k in HITS:
             rates = hit_rate(lists.scores[rows], lists.counts[usable], labels[rows], k)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, hstack, vstack
 from mzseek.core.compiled import compiled, is_plain
 from mzseek.core.ragged import Ragged, pointers, ranges
 from mzseek.core.registry import option
-from mzseek.evidence.channel import Channel, ChannelState, Features
+from mzseek.evidence.model import Channel, ChannelState, Features
 from mzseek.evidence.queries import MODES, Flags, Ints, Queries, TrainingSet
 from mzseek.evidence.ranker import fit_logit
 from mzseek.fragments import (

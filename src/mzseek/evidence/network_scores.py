@@ -13,7 +13,7 @@ import numpy as np
 from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import option
 from mzseek.datasets.slices import peak_slices
-from mzseek.evidence.channel import Channel, ChannelState, Features
+from mzseek.evidence.model import Channel, ChannelState, Features
 from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.models import ModelSpec
 from mzseek.parallel.engine import Progress, silent

@@ -13,7 +13,7 @@ from mzseek.chem.molecules import DESCRIPTORS
 from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import read_labels, read_values
 from mzseek.core.registry import option
-from mzseek.evidence.channel import Channel, ChannelState, Features
+from mzseek.evidence.model import Channel, ChannelState, Features
 from mzseek.evidence.queries import Ints, Molecules, Queries, TrainingSet
 from mzseek.evidence.ranker import truth_slope
 from mzseek.parallel.engine import Progress, silent

@@ -14,11 +14,9 @@ from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import DESCRIPTORS, descriptors, parse_molecule
 from mzseek.core.errors import EvidenceError
-from mzseek.core.ragged import Ragged, gather, gather_indices, pointers, ranges
-from mzseek.datasets.layout import IDENTITY_BITS
-from mzseek.datasets.prepared import Prepared
+from mzseek.core.ragged import Ragged, gather_indices, pointers, ranges
 from mzseek.fragments import FragmentTable, fragment_table, join_tables, table_of
-from mzseek.library.similarity import PeakLists, PrecursorIons
+from mzseek.library.similarity import PeakLists, PrecursorIons, polarity_of
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.similarity.packed import Words, pack_words, unpack_words
@@ -282,6 +280,18 @@ class Queries:
         starts = self.ragged.starts[spectra]
         return ranges(starts, starts + self.counts[spectra])[1]
 
+    def find_rows(self, spectra: Ints, counts: Ints, candidates: Ints) -> Ints:
+        """Rows of some of the candidates (so many of each spectrum, as rows of `molecules`).
+
+        Candidates must be rising in each list.
+        """
+        lists = Ragged(np.diff(self.pointers)).list_index
+        own_list = np.repeat(self.list_of[spectra], counts)
+        keys = lists * len(self.molecules) + self.members
+        member = np.searchsorted(keys, own_list * len(self.molecules) + candidates)
+        first_row = np.repeat(self.ragged.starts[spectra], counts)
+        return np.asarray(member - self.pointers[own_list] + first_row)
+
     def only(self, spectra: npt.NDArray[np.integer]) -> "Queries":
         """Some of the spectra, with their lists and labels."""
         return replace(
@@ -327,12 +337,9 @@ class Queries:
 
 
 def _ion_mode(spectrum: Spectrum) -> int:
-    charge = spectrum.charge
-    if charge is None and spectrum.adduct is not None:
-        charge = parse_adduct(spectrum.adduct).charge
-    if charge:
-        return 1 if charge > 0 else -1
-    return MODES.get(spectrum.metadata.get("ionmode", ""), 0)
+    if spectrum.charge is None and spectrum.adduct is not None:
+        return 1 if parse_adduct(spectrum.adduct).charge > 0 else -1
+    return polarity_of(spectrum)
 
 
 def _content_hash(spectrum: Spectrum) -> int:
@@ -447,97 +454,6 @@ class ReferenceSpectra:
         ]  # fmt: skip
 
 
-def spectra_from(prepared: Prepared, spectra: npt.NDArray[np.integer]) -> list[Spectrum]:
-    """Spectra of a prepared folder, as a reader would return them."""
-    loaded = []
-    for number in map(int, spectra):
-        mz, intensities = prepared.peaks(number)
-        adduct = prepared.adduct(number)
-        energy = float(prepared.collision_energy[number])
-        loaded.append(
-            Spectrum(
-                np.asarray(mz, np.float64),
-                np.asarray(intensities, np.float64),
-                float(prepared.precursor_mz[number]),
-                adduct,
-                parse_adduct(adduct).charge if adduct else None,
-                prepared.identifiers[number],
-                {} if np.isnan(energy) else {"collision_energy": f"{energy:g}"},
-            )
-        )
-    return loaded
-
-
-def molecules_from(
-    prepared: Prepared, molecules: npt.NDArray[np.integer], jobs: int | None = None
-) -> Molecules:
-    """Molecules of a prepared folder, with its fingerprints."""
-    return Molecules(
-        [prepared.smiles[int(number)] for number in molecules],
-        str(prepared.manifest["options"]["fingerprint"]),
-        lambda rows: prepared.fingerprint_rows(molecules[rows]),
-        jobs,
-    )
-
-
-def queries_from(
-    prepared: Prepared,
-    spectra: npt.NDArray[np.integer],
-    setting: str,
-    *,
-    max_candidates: int | None = None,
-    jobs: int | None = None,
-) -> tuple[Queries, npt.NDArray[np.uint8]]:
-    """Spectra of a prepared folder with their candidates.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    spectra : int array
-        Which must all have a list.
-    setting : str
-        Name of the candidate lists.
-    max_candidates : int, optional
-        Of a list: the truth, and others drawn by a stable hash, whatever their order.
-    jobs : int, optional
-        Processes that enumerate fragments.
-
-    Returns
-    -------
-    queries : Queries
-        Without labels.
-    identity : uint8 array, shape (rows,)
-        In what sense each candidate is the truth, as in `mzseek.datasets.prepared.CandidateLists`.
-    """
-    stored = prepared.candidates(setting)
-    molecules, list_of = np.unique(prepared.molecule[spectra], return_inverse=True)
-    numbers = np.asarray(stored.list_of)[molecules]
-    ends, (members, identity) = gather(stored.indptr, (stored.molecules, stored.identity), numbers)
-    counts = np.diff(ends).astype(np.int64)
-    if max_candidates is not None:
-        chosen = np.asarray(identity) > 0
-        chosen[np.repeat(counts <= max_candidates, counts)] = True
-        for number in np.flatnonzero(counts > max_candidates):
-            inside = slice(int(ends[number]), int(ends[number + 1]))
-            truth = bytes(prepared.inchikey14[molecules[number]])
-            smiles = [prepared.smiles[int(member)].encode() for member in members[inside]]
-            hashes = np.array([stable_hash(truth, text) for text in smiles], np.int64)
-            chosen[inside][np.lexsort((hashes, ~chosen[inside]))[:max_candidates]] = True
-        members, identity = members[chosen], identity[chosen]
-        counts = np.bincount(
-            np.repeat(np.arange(len(counts)), counts)[chosen], minlength=len(counts)
-        )
-    table, rows = np.unique(members, return_inverse=True)
-    queries = Queries(
-        spectra_from(prepared, spectra),
-        np.asarray(list_of, np.int64),
-        pointers(counts),
-        rows.astype(np.int64),
-        molecules_from(prepared, table, jobs),
-    )
-    return queries, np.asarray(identity)[queries.member_of]
-
-
 def stable_hash(*texts: bytes) -> int:
     """A 56-bit number that depends on the texts alone: to draw at random in any order.
 
@@ -547,66 +463,3 @@ def stable_hash(*texts: bytes) -> int:
     (True, False)
     """
     return int.from_bytes(blake2b(b"\0".join(texts), digest_size=7).digest(), "big")
-
-
-def queries_with_truth(prepared: Prepared, spectra: Ints, setting: str, identity: str) -> Ints:
-    """Those of the spectra whose list holds the truth, in a sense of identity."""
-    lists = prepared.candidates(setting)
-    hits = pointers((np.asarray(lists.identity) & IDENTITY_BITS[identity]) > 0)
-    labelled = hits[lists.indptr[1:]] > hits[lists.indptr[:-1]]
-    number = np.asarray(lists.list_of)[prepared.molecule[spectra]]
-    usable = number >= 0
-    usable[usable] = labelled[number[usable]]
-    return spectra[usable]
-
-
-def sample_spectra(prepared: Prepared, spectra: Ints, max_per_molecule: int) -> Ints:
-    """Draw at most so many spectra of each molecule, by a stable hash of their identifiers."""
-    hashes = np.array(
-        [stable_hash(prepared.identifiers[int(number)].encode()) for number in spectra]
-    )
-    order = np.lexsort((hashes, prepared.molecule[spectra]))
-    molecule = prepared.molecule[spectra][order]
-    rank = np.arange(len(order)) - np.searchsorted(molecule, molecule)
-    return np.sort(spectra[order[rank < max_per_molecule]])
-
-
-def sample_molecules(prepared: Prepared, spectra: Ints, max_molecules: int) -> Ints:
-    """All spectra of at most so many molecules, drawn by a stable hash."""
-    molecules = np.unique(prepared.molecule[spectra])
-    hashes = [stable_hash(bytes(prepared.inchikey14[number])) for number in molecules]
-    drawn = molecules[np.argsort(hashes, kind="stable")[:max_molecules]]
-    return spectra[np.isin(prepared.molecule[spectra], drawn)]
-
-
-def labelled_queries(
-    prepared: Prepared,
-    spectra: Ints,
-    setting: str,
-    *,
-    identity: str = "fingerprint",
-    max_candidates: int | None = None,
-    jobs: int | None = None,
-) -> Queries:
-    """Spectra with candidates and labels; those whose list lacks the truth are left out."""
-    usable = queries_with_truth(prepared, spectra, setting, identity)
-    queries, same = queries_from(
-        prepared, usable, setting, max_candidates=max_candidates, jobs=jobs
-    )
-    labels = (same & IDENTITY_BITS[identity]) > 0
-    keys = prepared.inchikey14[prepared.molecule[usable]]
-    return replace(queries, labels=labels, inchikey14=keys)
-
-
-def training_set_from(
-    prepared: Prepared, spectra: npt.NDArray[np.int64], queries: Queries
-) -> TrainingSet:
-    """Spectra of a prepared folder with their molecules, and labelled queries of some of them."""
-    table, molecule = np.unique(prepared.molecule[spectra], return_inverse=True)
-    return TrainingSet(
-        spectra_from(prepared, spectra),
-        np.asarray(molecule, np.int64),
-        molecules_from(prepared, table),
-        prepared.inchikey14[table],
-        queries,
-    )

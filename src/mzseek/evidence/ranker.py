@@ -15,7 +15,7 @@ from mzseek.evidence.queries import MODES, Queries
 from mzseek.io.manifest import check_fields
 
 if TYPE_CHECKING:
-    from mzseek.evidence.channel import Channel
+    from mzseek.evidence.model import Channel
 
 Floats = npt.NDArray[np.float64]
 

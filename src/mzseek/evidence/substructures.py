@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import option
-from mzseek.evidence.channel import Channel, ChannelState, Features
+from mzseek.evidence.model import Channel, ChannelState, Features
 from mzseek.evidence.queries import Ints, Queries, TrainingSet
 from mzseek.library.similarity import PeakLists, PrecursorIons, neutral_losses, peak_lists
 from mzseek.parallel.engine import Progress, silent

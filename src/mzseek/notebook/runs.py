@@ -240,8 +240,7 @@ def fit(
     **options
         Fields of `mzseek.evidence.fitting.FitOptions`.
     """
-    from mzseek.evidence import fitting
-    from mzseek.evidence.registry import channels_from
+    from mzseek.evidence import channels_from, fitting
 
     with progress_line(watch) as progress:
         run = fitting.fit(

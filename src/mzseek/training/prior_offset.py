@@ -19,8 +19,8 @@ from mzseek.datasets.layout import SAME_FINGERPRINT
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.decoys import GROUPS, DecoyLists, cross_fit_scores, tune_penalty
 from mzseek.evidence.fitting import structure_groups_from
+from mzseek.evidence.prepared_queries import queries_with_truth
 from mzseek.evidence.prior import PENALTIES, prior_features
-from mzseek.evidence.queries import queries_with_truth
 from mzseek.parallel.engine import Progress, silent
 
 Ints = npt.NDArray[np.int64]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mzseek.datasets.prepared import Prepared
+from mzseek.evidence import channels_from
 from mzseek.evidence.fitting import fit
-from mzseek.evidence.registry import channels_from
 
 
 @pytest.fixture(scope="session")

@@ -134,8 +134,8 @@ def _prepare(bundle: "Bundle", out: Path, seed: int) -> "Prepared":
 
 
 def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str, Any]:
+    from mzseek.evidence import channels_from
     from mzseek.evidence.fitting import FitOptions, fit
-    from mzseek.evidence.registry import channels_from
     from mzseek.training.options import Options
     from mzseek.training.train import train_several
 

@@ -16,7 +16,7 @@ from mzseek.cli.options import (
 )
 from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
 from mzseek.core.registry import IDENTITIES
-from mzseek.evidence.registry import CHANNELS
+from mzseek.evidence import CHANNELS
 
 _NAMES = ["run:FOLDER" if name == "run" else name for name in CHANNELS]
 _SPECTRA = ("own", "swapped")
@@ -62,9 +62,9 @@ def fit(
     Example: mzseek fit prepared --channels fragments,analogs --out runs/evidence
     """
     from mzseek.datasets.prepared import Prepared
+    from mzseek.evidence import channels_from
     from mzseek.evidence.fitting import FitOptions
     from mzseek.evidence.fitting import fit as fit_channels
-    from mzseek.evidence.registry import channels_from
 
     options = FitOptions(
         candidates=candidates, identity=identity, groups=groups, spectra=spectra,

@@ -131,7 +131,7 @@ def build(
     """
     from mzseek.bundle.build import BuildOptions, build_bundle
     from mzseek.bundle.export import ExportOptions
-    from mzseek.evidence.registry import channels_from
+    from mzseek.evidence import channels_from
 
     with watched() as progress:
         bundle = build_bundle(

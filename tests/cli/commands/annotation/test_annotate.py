@@ -10,7 +10,7 @@ import pytest
 import mzseek as mz
 from mzseek.cli.commands.annotate import annotate
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.queries import spectra_from
+from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.library import Library
 from mzseek.spectra import write_mgf
 
