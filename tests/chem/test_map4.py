@@ -7,8 +7,8 @@ import pytest
 from rdkit import Chem, rdBase
 
 from mzseek.chem import fingerprints
+from mzseek.chem.fingerprint_kinds import map4_bits
 from mzseek.chem.fingerprinting import FINGERPRINTS
-from mzseek.chem.map4 import map4_bits
 
 # More bonds than any carbon has: RDKit writes its SMILES, and refuses to read it.
 IMPOSSIBLE = "CC(C)(C)(C)C"

@@ -31,20 +31,10 @@ ELEMENT_MASSES = {
 
 # What chemists write instead of a formula.
 _ABBREVIATIONS = {
-    "FA": "CH2O2",
-    "HFA": "CH2O2",
-    "ACN": "C2H3N",
-    "MeOH": "CH4O",
-    "EtOH": "C2H6O",
-    "IsoProp": "C3H8O",
-    "DMSO": "C2H6OS",
-    "TFA": "C2HF3O2",
-    "HAc": "C2H4O2",
-    "Hac": "C2H4O2",
-    "AcOH": "C2H4O2",
-    "Ac": "C2H3O2",
-    "OAc": "C2H3O2",
-}
+    "FA": "CH2O2", "HFA": "CH2O2", "ACN": "C2H3N", "MeOH": "CH4O", "EtOH": "C2H6O",
+    "IsoProp": "C3H8O", "DMSO": "C2H6OS", "TFA": "C2HF3O2", "HAc": "C2H4O2", "Hac": "C2H4O2",
+    "AcOH": "C2H4O2", "Ac": "C2H3O2", "OAc": "C2H3O2",
+}  # fmt: skip
 
 # The charge a part brings along, where chemistry leaves no choice. Parts not listed (a lost
 # methyl may leave as radical or cation) put no constraint on the adduct's charge.

@@ -6,8 +6,10 @@ generators work on whole batches with threads of their own.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from hashlib import sha1
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,6 @@ from rdkit.DataStructs import BitVectToBinaryText, ExplicitBitVect
 from scipy.sparse import csr_array
 
 from mzseek.chem.fingerprinting import fingerprint_kind
-from mzseek.chem.map4 import map4_bits
 from mzseek.chem.molecules import parse_molecule
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import pointers
@@ -27,7 +28,6 @@ from mzseek.parallel.processes import restoring_sigint
 
 BitRows = list[npt.NDArray[np.uint16]]
 _BATCH = 2_000
-_MAX_RADIUS_IN_ANY_ORDER = 4  # up to it RDKit's bits do not depend on the order of atoms
 
 
 class Fingerprint(ABC):
@@ -59,18 +59,25 @@ class Fingerprint(ABC):
         return np.packbits(flags, axis=1, bitorder="little").view("<u8")
 
 
-class _Generated(Fingerprint):
-    """Kinds for which RDKit has a generator."""
+class Generated(Fingerprint):
+    """A kind for which RDKit has a generator, folded to 4096 bits; ``make`` makes the generator.
+
+    Where two atoms have environments of the same bonds, RDKit goes on from one of them, and above
+    radius 4 Morgan bits then depend on which comes first: these want atoms ``in_order``, the
+    canonical one.
+    """
 
     bits = 4096
 
-    @abstractmethod
-    def _make(self) -> Any:
-        """RDKit's generator."""
+    def __init__(
+        self, name: str, describes: str, make: Callable[..., Any], *, in_order: bool = False
+    ) -> None:
+        self.name, self.describes = name, describes
+        self._make, self._in_order = make, in_order
 
     @cached_property
     def _generator(self) -> Any:
-        return self._make()
+        return self._make(fpSize=self.bits)
 
     def rows(self, molecules: Sequence[Mol], threads: int = 1) -> BitRows:
         """See `Fingerprint.rows`."""
@@ -83,45 +90,24 @@ class _Generated(Fingerprint):
         return np.frombuffer(packed, "<u8").reshape(-1, self.bits // 64)
 
     def _vectors(self, molecules: Sequence[Mol], threads: int) -> Sequence[ExplicitBitVect]:
-        vectors: Sequence[ExplicitBitVect] = ()
-        if molecules:
-            vectors = self._generator.GetFingerprints(tuple(molecules), numThreads=threads)
+        if not molecules:
+            return ()
+        ordered = map(_in_canonical_order, molecules) if self._in_order else molecules
+        vectors: Sequence[ExplicitBitVect] = self._generator.GetFingerprints(
+            tuple(ordered), numThreads=threads
+        )
         return vectors
 
 
-class Morgan(_Generated):
-    """Circular environments up to a radius (ECFP-like), folded to 4096 bits.
-
-    Where two atoms have environments of the same bonds, RDKit goes on from one of them, and above
-    radius 4 bits then depend on which comes first. So atoms are put in canonical order there.
-    """
-
-    def __init__(self, radius: int) -> None:
-        self.radius = radius
-        self.name = f"morgan{radius}"
-        self.describes = f"atom environments up to radius {radius}"
-
-    def _make(self) -> Any:
-        return rdFingerprintGenerator.GetMorganGenerator(radius=self.radius, fpSize=self.bits)
-
-    def _vectors(self, molecules: Sequence[Mol], threads: int) -> Sequence[ExplicitBitVect]:
-        if self.radius > _MAX_RADIUS_IN_ANY_ORDER:
-            molecules = [_in_canonical_order(molecule) for molecule in molecules]
-        return super()._vectors(molecules, threads)
+def _morgan(radius: int) -> Generated:
+    make = partial(rdFingerprintGenerator.GetMorganGenerator, radius=radius)
+    describes = f"atom environments up to radius {radius}"
+    return Generated(f"morgan{radius}", describes, make, in_order=radius > 4)
 
 
-class RDKitPaths(_Generated):
-    """RDKit's own: branched subgraphs of up to `max_bonds` bonds, folded to 4096 bits.
-
-    RDKit's default is seven bonds; subgraphs of up to four are found in a quarter of the time.
-    """
-
-    def __init__(self, name: str, max_bonds: int, in_words: str) -> None:
-        self.name, self.max_bonds = name, max_bonds
-        self.describes = f"subgraphs of up to {in_words} bonds"
-
-    def _make(self) -> Any:
-        return rdFingerprintGenerator.GetRDKitFPGenerator(fpSize=self.bits, maxPath=self.max_bonds)
+def _subgraphs(name: str, max_bonds: int, in_words: str) -> Generated:
+    make = partial(rdFingerprintGenerator.GetRDKitFPGenerator, maxPath=max_bonds)
+    return Generated(name, f"subgraphs of up to {in_words} bonds", make)
 
 
 class MACCS(Fingerprint):
@@ -138,7 +124,15 @@ class MACCS(Fingerprint):
 
 
 class MAP4(Fingerprint):
-    """Pairs of circular environments with their distance, hashed to 4096 bits."""
+    """Pairs of circular environments with their bond distance, hashed to 4096 bits.
+
+    Capecchi, Probst and Reymond, J. Cheminform. 12, 43 (2020),
+    https://doi.org/10.1186/s13321-020-00445-4. Rows equal those of the original
+    ``MAP4Calculator(dimensions=4096, radius=2, is_folded=True)``: the two environments of a pair
+    are in alphabetical order. Later versions of its package order them by length and set other
+    bits. How environments are written depends on the order of atoms, so a molecule is read from
+    its canonical SMILES without stereo first: it has one row, however it is written.
+    """
 
     name = "map4"
     bits = 4096
@@ -188,8 +182,49 @@ def _on_bits(vector: ExplicitBitVect) -> npt.NDArray[np.uint16]:
     return np.unpackbits(packed, bitorder="little").nonzero()[0].astype(np.uint16)
 
 
-MORGAN2, MORGAN4, MORGAN6, MORGAN8 = Morgan(2), Morgan(4), Morgan(6), Morgan(8)
-RDKIT, RDKIT4 = RDKitPaths("rdkit", 7, "seven"), RDKitPaths("rdkit4", 4, "four")
+def map4_bits(molecule: Mol, bits: int = 4096) -> npt.NDArray[np.uint16]:
+    """Return the set bits of a molecule in ascending order.
+
+    A bit is the SHA-1 of ``a|d|b``, its first four bytes (little-endian) modulo `bits`: SMILES of
+    the environments of two atoms at one radius, alphabetically, around their bond distance.
+
+    Examples
+    --------
+    >>> map4_bits(Chem.MolFromSmiles("CCO")).tolist()
+    [515, 1922, 2381, 2473, 3673, 3875]
+    """
+    flat = Mol(molecule)
+    Chem.RemoveStereochemistry(flat)
+    smiles = Chem.MolToSmiles(flat)
+    molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None:  # RDKit does not accept all that it writes
+        molecule = Chem.MolFromSmiles(smiles, sanitize=False)
+        molecule.UpdatePropertyCache(strict=False)
+    distances = Chem.GetDistanceMatrix(molecule).astype(int).tolist()
+    pairs: set[str] = set()
+    for radius in (1, 2):  # MAP4 is named by the diameter of the larger
+        atoms = range(molecule.GetNumAtoms())
+        environments = [_environment(molecule, atom, radius) for atom in atoms]
+        for (i, a), (j, b) in combinations(enumerate(environments), 2):
+            first, second = (a, b) if a <= b else (b, a)
+            pairs.add(f"{first}|{distances[i][j]}|{second}")
+    folded = {int.from_bytes(sha1(pair.encode()).digest()[:4], "little") % bits for pair in pairs}
+    return np.array(sorted(folded), np.uint16)
+
+
+def _environment(molecule: Mol, atom: int, radius: int) -> str:
+    """SMILES of the atoms within `radius` bonds, rooted at `atom`; empty if no bond is that far."""
+    bonds = Chem.FindAtomEnvironmentOfRadiusN(molecule, radius, atom)
+    atom_map: dict[int, int] = {}
+    environment = Chem.PathToSubmol(molecule, bonds, atomMap=atom_map)
+    if atom not in atom_map:
+        return ""
+    return str(Chem.MolToSmiles(environment, rootedAtAtom=atom_map[atom], isomericSmiles=False))
+
+
+MORGAN2, MORGAN4, MORGAN6, MORGAN8 = map(_morgan, (2, 4, 6, 8))
+# RDKit's default is seven bonds; subgraphs of up to four are found in a quarter of the time.
+RDKIT, RDKIT4 = _subgraphs("rdkit", 7, "seven"), _subgraphs("rdkit4", 4, "four")
 MAP4_PAIRS, MACCS_KEYS = MAP4(), MACCS()
 MORGAN2_MACCS = Joined(MORGAN2, MACCS_KEYS)
 

@@ -133,16 +133,12 @@ def inchikey_block(smiles: str) -> str:
     >>> inchikey_block("CN1C=NC2=C1C(=O)N(C(=O)N2C)C")
     'RYYVLZVUVIJVGH'
     """
-    block = inchikey14_of(parse_molecule(smiles))
+    molecule = parse_molecule(smiles)
+    with rdBase.BlockLogs():
+        block = str(Chem.MolToInchiKey(molecule))[:BLOCK_LENGTH]
     if not block:
         raise MoleculeError(f"SMILES {smiles[:60]!r} has no InChIKey")
     return block
-
-
-def inchikey14_of(molecule: Mol) -> str:
-    """Return the first InChIKey block of a parsed molecule; empty where InChI has none."""
-    with rdBase.BlockLogs():
-        return str(Chem.MolToInchiKey(molecule))[:14]
 
 
 # Made once, when they are needed: they read their rules.

@@ -329,7 +329,7 @@ class Analogs(Channel):
             columns = slice(number * len(_NAMES), (number + 1) * len(_NAMES))
             values[rows, columns] = np.concatenate([by_nearest, regressed.transpose(1, 0, 2)], 2)
 
-        in_threads(score, len(work), None)
+        in_threads(score, len(work))
         return values
 
     def use_library(self, state: ChannelState, library: Library) -> None:

@@ -50,6 +50,7 @@ SHAPES = {
     "second": (HIDDEN, HIDDEN), "second_bias": (HIDDEN,),
     "last": (HIDDEN,), "last_bias": (1,), "totals": (3,),
 }  # fmt: skip
+_LAYERS = tuple(name for name in SHAPES if name != "totals")
 _BATCH_PAIRS = 1_000  # that numpy reads at a time, so that they stay in the cache
 _BATCH, _WARMUP, _DECAY = 64, 50, 1e-3
 _WORTH = "worth"  # of explanations by kind, beside the network's weights
@@ -61,42 +62,26 @@ _DEFAULT_ADDUCT = {1: "[M+H]+", 0: "[M+H]+", -1: "[M-H]-"}
 class PairInputs:
     """Explained peaks of candidates, to be read a few spectra at a time.
 
-    Attributes
-    ----------
-    pairs : ExplainedPairs
-    pair_ends, row_ends : int64 arrays, shape (spectra + 1,)
-        Where the pairs, and the candidates, of each spectrum begin.
-    of_peak : float32 array, shape (peaks, 9)
-        Inputs that depend on the peak alone.
-    tolerance, peak_share : float64 arrays, shape (peaks,)
-    totals : float32 array, shape (rows, 3)
-        Of each candidate: logarithm of its number of fragments, share of the intensity and share
-        of the number of peaks that it explains.
+    ``totals`` has, for each candidate, the logarithm of its number of fragments, the share of the
+    intensity and the share of the number of peaks that it explains.
     """
 
     pairs: ExplainedPairs
-    pair_ends: Ints
-    row_ends: Ints
-    of_peak: Values
-    tolerance: Floats
-    peak_share: Floats
-    totals: Values
+    pair_ends: Ints  # where the pairs of each spectrum begin, shape (spectra + 1,) …
+    row_ends: Ints  # … and where its candidates begin
+    of_peak: Values  # inputs that depend on the peak alone, shape (peaks, 9)
+    tolerance: Floats  # shape (peaks,)
+    peak_share: Floats  # shape (peaks,)
+    totals: Values  # shape (candidates, 3)
 
     def __len__(self) -> int:
         return len(self.pair_ends) - 1
 
     def read(self, spectra: Ints) -> tuple[Values, Values, Ints, Ints]:
-        """Return the network's input for some spectra.
+        """Return the network's input for some spectra, shape (pairs, WIDTH), and three arrays more.
 
-        Returns
-        -------
-        inputs : float32 array, shape (pairs, WIDTH)
-        weights : float32 array, shape (pairs,)
-            Square root of the share of each pair's peak.
-        index : int64 array, shape (pairs,)
-            Of its candidate among those of these spectra.
-        rows : int64 array
-            Those candidates.
+        They are the square root of the share of each pair's peak, the index of its candidate among
+        those of these spectra, and those candidates.
         """
         pairs = ranges(self.pair_ends[spectra], self.pair_ends[spectra + 1])[1]
         starts, ends = self.row_ends[spectra], self.row_ends[spectra + 1]
@@ -192,30 +177,18 @@ def pair_worths(weights: Mapping[str, npt.NDArray[np.floating]], inputs: PairInp
     # The exponential by numpy in both cases: that of machine code may differ in the last bit.
     of_error = np.stack([error, np.abs(error), np.exp(-8 * error**2)], 1)
     double = {name: np.ascontiguousarray(values, np.float64) for name, values in weights.items()}
+    network = tuple(double[name] for name in _LAYERS)
     fill = _fill_by_units if is_plain() else _fill
-    fill(
-        rows, np.asarray(pairs.peak, np.int64), inputs.of_peak, of_error,
-        double["first"], double["first_bias"], double["second"], double["second_bias"],
-        double["last"], double["last_bias"], worths,
-    )  # fmt: skip
+    fill(rows, np.asarray(pairs.peak, np.int64), inputs.of_peak, of_error, network, worths)
     return worths
 
 
 @compiled
 def _fill(
-    rows: Ints,
-    peak: Ints,
-    of_peak: npt.NDArray[np.float32],
-    of_error: Floats,
-    first: Floats,
-    first_bias: Floats,
-    second: Floats,
-    second_bias: Floats,
-    last: Floats,
-    last_bias: Floats,
-    worths: Floats,
+    rows: Ints, peak: Ints, of_peak: Values, of_error: Floats, network: Any, worths: Floats
 ) -> None:
     """Fill `worths` with the network's output for each pair."""
+    first, first_bias, second, second_bias, last, last_bias = network
     width = of_peak.shape[1]
     hidden, two = np.zeros(len(first_bias)), np.zeros(len(second_bias))
     numbers = np.zeros(width + 3)
@@ -244,19 +217,10 @@ def _fill(
 
 
 def _fill_by_units(
-    rows: Ints,
-    peak: Ints,
-    of_peak: npt.NDArray[np.float32],
-    of_error: Floats,
-    first: Floats,
-    first_bias: Floats,
-    second: Floats,
-    second_bias: Floats,
-    last: Floats,
-    last_bias: Floats,
-    worths: Floats,
+    rows: Ints, peak: Ints, of_peak: Values, of_error: Floats, network: Any, worths: Floats
 ) -> None:
     """Fill as `_fill` does, to the same bits, by numpy: unit by unit for many pairs."""
+    first, first_bias, second, second_bias, last, last_bias = network
     for start in range(0, len(peak), _BATCH_PAIRS):
         batch = slice(start, start + _BATCH_PAIRS)
         numbers = np.hstack([of_peak[peak[batch]].astype(np.float64), of_error[batch]]).T
@@ -299,13 +263,7 @@ def train_pairs(
 ) -> Weights:
     """Train the network to make the labelled candidates most probable, by AdamW.
 
-    Parameters
-    ----------
-    inputs : PairInputs
-    labels : bool array, a value for each candidate
-        Each spectrum has one at least.
-    shares : array, shape (spectra,)
-        Weight of each spectrum.
+    Each spectrum has a label at least, and ``shares`` are the weights of spectra.
     """
     random = np.random.default_rng(seed)
     weights = initial_weights(random)

@@ -37,27 +37,13 @@ _CARRIED = ("Li", "Na", "K", "Rb", "Cs", "Ag", "Mg", "Ca", "F", "Cl", "Br", "I")
 
 @dataclass(frozen=True, eq=False)
 class IonForms:
-    """Ions that a fragment can be seen as, one a row.
+    """Ions that a fragment can be seen as, one a row."""
 
-    Attributes
-    ----------
-    charges : int64 array
-        Signed.
-    hydrogens : int64 array
-        Taken up (+) or lost (−).
-    carried : tuple of tuples of str
-        Symbols of atoms that the fragment carries.
-    shifts : float64 array
-        What is added to the fragment's mass before it is divided by the charge.
-    electrons : int64 array
-        What is added to the fragment's electrons; the sum is odd for a radical.
-    """
-
-    charges: Ints
-    hydrogens: Ints
-    carried: tuple[tuple[str, ...], ...]
-    shifts: Floats
-    electrons: Ints
+    charges: Ints  # signed
+    hydrogens: Ints  # taken up (+) or lost (−)
+    carried: tuple[tuple[str, ...], ...]  # symbols of atoms that the fragment carries
+    shifts: Floats  # added to the fragment's mass before it is divided by the charge
+    electrons: Ints  # added to the fragment's electrons; the sum is odd for a radical
 
     def __len__(self) -> int:
         return len(self.charges)
@@ -111,26 +97,14 @@ def _forms(adduct: Adduct) -> IonForms:
 
 @dataclass(frozen=True, eq=False)
 class PeakTable:
-    """Peaks of many spectra as the kernels read them, rising in each.
+    """Peaks of many spectra as the kernels read them, rising in each."""
 
-    Attributes
-    ----------
-    starts : int64 array, shape (spectra + 1,)
-    mz, tolerances : float64 arrays, shape (peaks,)
-    shares : float64 array, shape (peaks,)
-        Square roots of intensities, divided by their sum in the spectrum.
-    forms : tuple of IonForms
-        Distinct ones, …
-    form_of : int64 array, shape (spectra,)
-        … and which of them belongs to each spectrum.
-    """
-
-    starts: Ints
+    starts: Ints  # where the peaks of each spectrum begin, shape (spectra + 1,)
     mz: Floats
-    tolerances: Floats
-    shares: Floats
-    forms: tuple[IonForms, ...]
-    form_of: Ints
+    tolerances: Floats  # of each peak
+    shares: Floats  # square roots of intensities, divided by their sum in the spectrum
+    forms: tuple[IonForms, ...]  # distinct ones, …
+    form_of: Ints  # … and which of them belongs to each spectrum
 
     def __len__(self) -> int:
         return len(self.form_of)
@@ -148,9 +122,8 @@ def peak_table(
 
     Parameters
     ----------
-    spectra : sequence of Spectrum
-    forms : sequence of IonForms
-        One for each spectrum: ``ion_forms(spectrum.adduct)``.
+    spectra, forms : sequences of Spectrum and of IonForms
+        A form for each spectrum: ``ion_forms(spectrum.adduct)``.
     ppm, least : float
         The tolerance: the larger of `ppm` of a peak's m/z and `least`.
     at_precursor : float
@@ -248,41 +221,25 @@ def assign(
     return best_fragment, best_form
 
 
-def in_threads(work: Callable[[int], None], count: int, threads: int | None) -> None:
+def in_threads(work: Callable[[int], None], count: int, threads: int | None = None) -> None:
     """Work on 0 … count − 1; the kernels let go of Python's lock."""
     threads = min(threads or cpu_count() or 1, max(count, 1))
     if threads == 1:
-        for index in range(count):
-            work(index)
+        list(map(work, range(count)))
         return
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, range(count)):
-            pass
+        list(pool.map(work, range(count)))
 
 
 @dataclass(frozen=True, eq=False)
 class ExplainedPairs:
-    """Pairs of a candidate and a peak that it explains, candidate by candidate, peaks rising.
+    """Pairs of a candidate and a peak that it explains, candidate by candidate, peaks rising."""
 
-    Attributes
-    ----------
-    row : int64 array
-        Index of the candidate in the lists.
-    peak : int64 array
-        Index of the peak in the table.
-    kind : int64 array
-        Way of the explanation: an index into the flattened `KINDS`.
-    error : float32 array
-        Measured − explained, in m/z.
-    counts : int64 array
-        Pairs of each spectrum.
-    """
-
-    row: Ints
-    peak: Ints
-    kind: Ints
-    error: npt.NDArray[np.float32]
-    counts: Ints
+    row: Ints  # index of the candidate in the lists
+    peak: Ints  # index of the peak in the table
+    kind: Ints  # way of the explanation: an index into the flattened `KINDS`
+    error: npt.NDArray[np.float32]  # measured − explained, in m/z
+    counts: Ints  # pairs of each spectrum
 
     def __len__(self) -> int:
         return len(self.row)

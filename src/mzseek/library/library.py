@@ -206,16 +206,12 @@ class Index:
             sides = queries, self._library, self._by_peak, self._by_loss
             search_range(start, end, *sides, rules, best)
 
-        with ThreadPoolExecutor(threads or _cores()) as pool:
-            for _ in pool.map(work, range(0, count, _CHUNK)):
-                pass
+        if threads is None:
+            has_affinity = hasattr(os, "sched_getaffinity")
+            threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(0, count, _CHUNK)))
         return best
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Library(Tabular):

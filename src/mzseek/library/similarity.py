@@ -35,7 +35,7 @@ class PrecursorIons(NamedTuple):
 
 
 class InvertedIndex(NamedTuple):
-    """All values of lists in rising order, each with its list: an inverted_index index."""
+    """All values of lists in rising order, each with its list."""
 
     values: npt.NDArray[np.float64]
     list_index: npt.NDArray[np.int32]
@@ -81,7 +81,7 @@ def polarity_of(spectrum: Spectrum) -> int:
 
 
 def inverted_index(lists: PeakLists) -> InvertedIndex:
-    """The inverted_index index of lists."""
+    """Invert lists: from values to lists."""
     order = np.argsort(lists.values, kind="stable")
     list_index = lists.list_index[order].astype(np.int32)
     return InvertedIndex(lists.values[order], list_index, lists.weights[order])
@@ -428,9 +428,9 @@ def _insert(
         if other >= 0 and groups[other] == groups[record]:
             gap = index
             break
-    from_arrays = best.records[query, gap]
+    previous = best.records[query, gap]
     worse = best.scores[query, gap]
-    if from_arrays >= 0 and (score < worse or (score == worse and record > from_arrays)):
+    if previous >= 0 and (score < worse or (score == worse and record > previous)):
         return
     while gap > 0:
         above = best.records[query, gap - 1]
