@@ -54,19 +54,11 @@ _MAX_CANDIDATES = 80_000  # of all settings, whose fragments are held at a time
 
 @dataclass(frozen=True, eq=False)
 class StructureGroups:
-    """Known molecules by structure cluster and cross-fitting group.
+    """Known molecules by structure cluster and cross-fitting group."""
 
-    Attributes
-    ----------
-    inchikey14 : bytes array, rising
-        First InChIKey blocks, each once.
-    cluster, group : int64 arrays
-        Of each; a group is made of whole clusters.
-    """
-
-    inchikey14: Keys
-    cluster: Ints
-    group: Ints
+    inchikey14: Keys  # first InChIKey blocks, each once, rising
+    cluster: Ints  # of each molecule
+    group: Ints  # of each molecule, made of whole clusters
 
     @classmethod
     def of(
@@ -74,14 +66,8 @@ class StructureGroups:
     ) -> "StructureGroups":
         """Distribute molecules over groups, whole clusters at a time, whatever their order.
 
-        Parameters
-        ----------
-        inchikey14 : bytes array, shape (molecules,)
-            May repeat: molecules of one block are in one cluster.
-        rows : CSR of 0/1, shape (molecules, bits)
-        groups : int
-        tanimoto : float
-            From which on two molecules are in one cluster.
+        ``rows`` are their 0/1 fingerprints. Molecules of one block, and those of at least this
+        Tanimoto similarity, are in one cluster.
         """
         order = np.argsort(inchikey14, kind="stable")
         distinct, skeleton = np.unique(inchikey14[order], return_inverse=True)
@@ -123,23 +109,13 @@ def structure_groups_from(
 
 @dataclass(eq=False)
 class CrossFittedChannel:
-    """A channel fitted on a training set, and without each group where that is needed.
-
-    Attributes
-    ----------
-    channel : Channel
-    training_set : TrainingSet
-    groups : StructureGroups
-        Of all molecules that a ranker will be fitted on.
-    state : ChannelState
-        Fitted on the whole training set, for new spectra.
-    """
+    """A channel fitted on a training set, and without each group where that is needed."""
 
     channel: Channel
     training_set: TrainingSet
-    groups: StructureGroups
+    groups: StructureGroups  # of all molecules that a ranker will be fitted on
     progress: Progress = silent
-    state: ChannelState = field(init=False)
+    state: ChannelState = field(init=False)  # fitted on the whole training set, for new spectra
     _without: dict[int, ChannelState] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -148,18 +124,10 @@ class CrossFittedChannel:
     def features(self, queries: Queries, *, to_fit: bool = True) -> Features:
         """Cross-fitted features of queries whose molecules may be in the training set.
 
-        Parameters
-        ----------
-        queries : Queries
-            With `inchikey14`.
-        to_fit : bool
-            Something will be fitted on the features: none may come from a state fitted on a
-            near-duplicate. Without it, a pretrained channel is applied as it is.
-
-        Raises
-        ------
-        EvidenceError
-            The channel was fitted on one of the molecules, and cannot leave it out.
+        With `to_fit` something will be fitted on the features: none may come from a state fitted
+        on a near-duplicate. Without it, a pretrained channel is applied as it is. Raises
+        `EvidenceError` where the channel was fitted on one of the molecules, and cannot leave it
+        out.
         """
         values = np.zeros((queries.ragged.total, len(self.channel.feature_names)), np.float32)
         group = self.groups.groups_of(queries.inchikey14)

@@ -52,21 +52,12 @@ class ChannelState:
 
 @dataclass(frozen=True, eq=False)
 class ExtendedState:
-    """A channel state with more reference spectra.
-
-    Attributes
-    ----------
-    state : ChannelState
-    spectra, molecules : int
-        How many are new; further spectra of known molecules are new spectra only.
-    left_out : int
-        Molecules whose spectra were not added.
-    """
+    """A channel state with more reference spectra."""
 
     state: ChannelState
-    spectra: int
-    molecules: int
-    left_out: int
+    spectra: int  # how many are new; further spectra of known molecules are new spectra only
+    molecules: int  # how many are new
+    left_out: int  # molecules whose spectra were not added
 
 
 class Channel(ABC):

@@ -352,25 +352,13 @@ def _content_hash(spectrum: Spectrum) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """What a channel is fitted on.
-
-    Attributes
-    ----------
-    spectra : sequence of Spectrum
-    molecule : int64 array, shape (spectra,)
-        Row of each one's molecule in `molecules`.
-    molecules : Molecules
-        The known ones.
-    inchikey14 : bytes array, shape (molecules,)
-    queries : Queries
-        Some of the spectra, with candidates and labels.
-    """
+    """What a channel is fitted on."""
 
     spectra: Sequence[Spectrum]
-    molecule: Ints
-    molecules: Molecules
-    inchikey14: Keys
-    queries: Queries
+    molecule: Ints  # row of each spectrum's molecule in `molecules`
+    molecules: Molecules  # the known ones
+    inchikey14: Keys  # of each molecule
+    queries: Queries  # some of the spectra, with candidates and labels
 
     def without(self, inchikey14: Keys) -> "TrainingSet":
         """All but the spectra and queries of these molecules."""
@@ -391,23 +379,13 @@ class TrainingSet:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceSpectra:
-    """Reference spectra that are added after fitting.
+    """Reference spectra that are added after fitting."""
 
-    Attributes
-    ----------
-    peaks, ions : PeakLists, PrecursorIons
-        Of all spectra, cleaned as those of the training set were.
-    molecule : int64 array, shape (spectra,)
-        Index of each one's molecule in `smiles`.
-    smiles : sequence of str
-    inchikey14 : bytes array, shape (molecules,)
-    """
-
-    peaks: PeakLists
+    peaks: PeakLists  # cleaned as those of the training set were
     ions: PrecursorIons
-    molecule: Ints
+    molecule: Ints  # index of each spectrum's molecule in `smiles`
     smiles: Sequence[str]
-    inchikey14: Keys
+    inchikey14: Keys  # of each molecule
 
     def __len__(self) -> int:
         return len(self.molecule)

@@ -26,6 +26,7 @@ from mzseek.fragments.fragmentation import (
     RING_BONDS,
     AtomGraph,
     atom_graph,
+    columns_of,
     distinct,
     listed,
     nano_mass,
@@ -97,18 +98,18 @@ class Explanation(NamedTuple):
     """
 
     mz: float
-    formula: str | None
-    error_ppm: float | None
-    atoms: tuple[int, ...]
-    bonds: int | None
-    hydrogens: int | None
-    charge: int | None
-    carried: tuple[str, ...]
-    ring_bonds: int | None
-    radical: bool | None
-    intensity: float
-    weight: float
-    equivalents: int
+    formula: str | None = None
+    error_ppm: float | None = None
+    atoms: tuple[int, ...] = ()
+    bonds: int | None = None
+    hydrogens: int | None = None
+    charge: int | None = None
+    carried: tuple[str, ...] = ()
+    ring_bonds: int | None = None
+    radical: bool | None = None
+    intensity: float = 0.0
+    weight: float = 0.0
+    equivalents: int = 0
     note: str = ""
 
 
@@ -301,16 +302,8 @@ class _Matcher:
 
     def assign(self, mz: Floats, tolerances: Floats, weights: Floats) -> tuple[Ints, Ints]:
         """Row and ion form of the fragment that explains each peak best, −1 for none."""
-        values = self.values[self.distinct]
-        hydrogens = (values[:, 1] & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32)
-        electrons = (values[:, 1] >> HYDROGEN_BITS).astype(np.int32)
-        masses = values[:, 0] / PER_DALTON
-        fragment, form = assign(
-            (mz, tolerances),
-            self.forms.arrays,
-            (masses, self.codes[self.distinct], hydrogens, electrons),
-            weights,
-        )
+        fragments = columns_of(self.values[self.distinct], self.codes[self.distinct])
+        fragment, form = assign((mz, tolerances), self.forms.arrays, fragments, weights)
         return np.where(fragment >= 0, self.distinct[fragment], -1), form
 
     def mz_and_electrons(self, row: Ints | int, form: Ints | int) -> tuple[Any, Any]:
@@ -338,9 +331,7 @@ class _Matcher:
     ) -> Explanation:
         """Explain one peak by a row and an ion form, −1 for none."""
         if row < 0:
-            return Explanation(
-                mz, None, None, (), None, None, None, (), None, None, intensity, 0.0, 0
-            )
+            return Explanation(mz, intensity=intensity)
         code, hydrogens = int(self.codes[row]), int(self.forms.hydrogens[form])
         carried = self.forms.carried[form]
         expected, electrons = self.mz_and_electrons(row, form)

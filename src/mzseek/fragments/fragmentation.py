@@ -23,27 +23,15 @@ class AtomGraph:
     """Heavy atoms and their bonds.
 
     Hydrogens belong to the atom they sit on, isotopes of hydrogen, too. Masses are of neutral
-    atoms: formal charges are not counted.
-
-    Attributes
-    ----------
-    molecule : Mol
-    atoms : list of int
-        RDKit's index of each heavy atom: its position in the SMILES.
-    hosts : dict of int to int
-        Of each hydrogen that is written as an atom of its own, the heavy atom that it belongs to.
-    units : int64 array, shape (atoms, 2)
-        Mass in nanodaltons, and electrons and hydrogens (without isotopes that are named), of
-        each atom with its hydrogens.
-    bonds : int32 array, shape (bonds, 2)
-        The two atoms of each bond.
+    atoms: formal charges are not counted. ``units`` has a row for each atom with its hydrogens: the
+    mass in nanodaltons, and electrons and hydrogens (without isotopes that are named).
     """
 
     molecule: Mol
-    atoms: list[int]
-    hosts: dict[int, int]
-    units: npt.NDArray[np.int64]
-    bonds: npt.NDArray[np.int32]
+    atoms: list[int]  # RDKit's index of each heavy atom: its position in the SMILES
+    hosts: dict[int, int]  # from a hydrogen that is an atom of its own to its heavy atom
+    units: npt.NDArray[np.int64]  # shape (atoms, 2)
+    bonds: npt.NDArray[np.int32]  # the two atoms of each bond
 
 
 def atom_graph(smiles: str) -> AtomGraph:
@@ -65,10 +53,8 @@ def graph_of(molecule: Mol) -> AtomGraph:
             if atom.GetAtomicNum() == HYDROGEN and host and host[0].GetAtomicNum() != HYDROGEN:
                 hosts[atom.GetIdx()] = host[0].GetIdx()
         for hydrogen, host in hosts.items():
-            units[host] = (
-                units[host][0] + units[hydrogen][0],
-                units[host][1] + units[hydrogen][1],
-            )
+            (mass, counts), (more_mass, more_counts) = units[host], units[hydrogen]
+            units[host] = mass + more_mass, counts + more_counts
         heavy = [atom for atom in heavy if atom not in hosts]
         index = {atom: new for new, atom in enumerate(heavy)}
         pairs = [(index[a], index[b]) for a, b in pairs if a in index and b in index]
@@ -100,11 +86,8 @@ def nano_mass(number: int, isotope: int = 0) -> int:
     (12000000000, 13003354840)
     """
     table = GetPeriodicTable()
-    mass = (
-        table.GetMassForIsotope(number, isotope)
-        if isotope
-        else table.GetMostCommonIsotopeMass(number)
-    )
+    usual = table.GetMostCommonIsotopeMass
+    mass = table.GetMassForIsotope(number, isotope) if isotope else usual(number)
     return round(float(mass) * PER_DALTON)
 
 
@@ -113,6 +96,9 @@ Ints = npt.NDArray[np.int64]
 # and the sums of its subtree.
 Tree = tuple[Ints, Ints, Ints, Ints]
 Rows = tuple[Ints, npt.NDArray[np.int8], npt.NDArray[np.int32]]
+FragmentColumns = tuple[
+    npt.NDArray[np.float64], npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]
+]
 
 # How a fragment was broken out, by code: bonds, and how many of them are in rings.
 BONDS = np.array([0, 1, 2, 2, 3, 3], np.int8)
@@ -530,12 +516,11 @@ def fragments_of_graph(graph: AtomGraph, cleavages: int = MAX_CLEAVAGES) -> Frag
     """Fragments of a molecule that is a graph already."""
     values, codes, _, complete = listed(graph.units, graph.bonds, cleavages, MAX_FRAGMENT_ROWS)
     rows = distinct(values, codes)
-    counts = values[rows, 1]
-    return Fragments(
-        values[rows, 0] / PER_DALTON,
-        codes[rows],
-        (counts & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32),
-        (counts >> HYDROGEN_BITS).astype(np.int32),
-        int(complete),
-        cleavages,
-    )
+    return Fragments(*columns_of(values[rows], codes[rows]), int(complete), cleavages)
+
+
+def columns_of(values: Ints, codes: npt.NDArray[np.int8]) -> FragmentColumns:
+    """Masses, codes, hydrogens and electrons of fragments."""
+    hydrogens = (values[:, 1] & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32)
+    electrons = (values[:, 1] >> HYDROGEN_BITS).astype(np.int32)
+    return values[:, 0] / PER_DALTON, codes, hydrogens, electrons

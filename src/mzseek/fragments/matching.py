@@ -16,7 +16,7 @@ from mzseek.chem.adducts import ELECTRON_MASS, Adduct, parse_adduct
 from mzseek.core.compiled import compiled
 from mzseek.core.errors import MzseekError
 from mzseek.core.ragged import pointers
-from mzseek.fragments.fragmentation import BONDS, HYDROGEN, PER_DALTON, nano_mass
+from mzseek.fragments.fragmentation import BONDS, HYDROGEN, PER_DALTON, FragmentColumns, nano_mass
 from mzseek.fragments.table import FragmentArrays, FragmentTable
 from mzseek.spectra import Spectrum
 
@@ -178,7 +178,7 @@ def checked_weights(weights: npt.ArrayLike | None) -> Floats:
 def assign(
     peaks: tuple[Floats, Floats],
     forms: FormArrays,
-    fragments: tuple[Floats, npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int32]],
+    fragments: FragmentColumns,
     weights: Floats,
 ) -> tuple[Ints, Ints]:
     """The fragment and the ion form that explain each peak best, −1 for none.

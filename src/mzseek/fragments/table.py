@@ -16,6 +16,7 @@ from mzseek.core.ragged import gather_indices, pointers
 from mzseek.fragments.fragmentation import (
     BONDS,
     MAX_CLEAVAGES,
+    FragmentColumns,
     Fragments,
     fragments_of_graph,
     graph_of,
@@ -36,13 +37,7 @@ from mzseek.parallel.processes import in_batches
 _BATCH = 500
 _SKIPPED = -1
 _COLUMNS = {"masses": np.float64, "codes": np.int8, "hydrogens": np.int32, "electrons": np.int32}
-FragmentArrays = tuple[
-    npt.NDArray[np.int64],
-    npt.NDArray[np.float64],
-    npt.NDArray[np.int8],
-    npt.NDArray[np.int32],
-    npt.NDArray[np.int32],
-]
+FragmentArrays = tuple[npt.NDArray[np.int64], *FragmentColumns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,15 +210,8 @@ def fragment_writer(folder: Path) -> Iterator[FragmentWriter]:
 class FragmentIndex:
     """The fragments of a list of molecules, by their indices in it.
 
-    Parameters
-    ----------
-    folder : Path
-    molecules : int
-        How many there must be.
-    error : type of exception
-        What is raised where a file is missing, damaged, or of another form.
-    again : str
-        What to do about a damaged one, for the message.
+    Raises `error` where a file is missing, damaged, or not of so many molecules; the message ends
+    with `again`, what to do about it.
     """
 
     def __init__(self, folder: Path, molecules: int, error: type[Exception], again: str) -> None:
