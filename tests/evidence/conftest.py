@@ -1,6 +1,5 @@
 """Simulated spectra of real molecules with candidates, and a fitted run."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from mzseek.chem.adducts import precursor_mz
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence import channels_from
 from mzseek.evidence.fitting import fit
-from mzseek.evidence.model import Channel, ChannelState, Features
 from mzseek.evidence.queries import Molecules, Queries, TrainingSet
 from mzseek.fragments import pieces
 from mzseek.runs.run import Run
@@ -94,26 +92,6 @@ def shuffled(queries: Queries) -> tuple[Queries, np.ndarray]:
     within = inside[other.member_of] - np.repeat(queries.pointers[list_of], other.counts)
     rows = np.repeat(queries.ragged.starts[order], other.counts) + within
     return replace(other, labels=queries.labels[rows]), rows
-
-
-@pytest.fixture
-def in_two_orders(
-    queries: Queries, training_set: TrainingSet
-) -> Callable[[Channel], tuple[ChannelState, Features, Features]]:
-    """The state and features of a channel, and its features of all in another order, row by row."""
-
-    def fitted(channel: Channel) -> tuple[ChannelState, Features, Features]:
-        state = channel.fit(training_set)
-        features = channel.features(state, queries)
-        assert features.shape == (queries.ragged.total, len(channel.feature_names))
-        assert features.dtype == np.float32
-        assert np.isfinite(features).all()
-        other, rows = shuffled(queries)
-        again = channel.fit(training_set_of(other))
-        assert np.array_equal(again.inchikey14, state.inchikey14)
-        return state, features[rows], channel.features(again, other)
-
-    return fitted
 
 
 @pytest.fixture(scope="session")

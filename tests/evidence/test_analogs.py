@@ -35,11 +35,6 @@ from mzseek.spectra import Spectrum, bin_spectra
 from .conftest import queries_of, training_set_of
 
 
-def test_order_changes_nothing(in_two_orders) -> None:
-    _, features, again = in_two_orders(Analogs())
-    assert np.allclose(again, features, rtol=1e-3, atol=2e-4)
-
-
 def cosines(training_set: TrainingSet, spectrum) -> np.ndarray:
     """Mean cosine of peaks and losses in bins of 0.01, by dense arithmetic."""
     sides = (vectors([*training_set.spectra, spectrum], losses) for losses in (False, True))

@@ -245,6 +245,7 @@ def test_with_a_trained_run_the_ranker_is_fitted_on_val(
     ]
     assert run.description.fitted.labels == ("analogs", f"run:{network.folder.name}")
     assert run.description.fitted.ranker["molecules"]["positive"] == 7
+    assert not run.predictions(0, CROSSFITTED_TRAIN).exists()  # the network has seen it
     with pytest.raises(EvidenceError, match=r"run:emb-cos-mlp was trained on \d+ of the mol.*val"):
         fit(
             small, channels_from(f"run:{network.folder}"), tmp_path / "unfair",
@@ -257,6 +258,12 @@ def test_blind_channels_make_a_control(small: Prepared, trained, tmp_path: Path)
     blind = trained("emb-cos", model="blind")
     run = fit(small, channels_from(f"run:{blind.folder}"), tmp_path / "run", jobs=1)
     assert not run.description.sees_spectrum
+
+
+def test_train_is_not_predicted_where_nothing_is_calibrated_on_it(small, tmp_path: Path) -> None:
+    none = FitOptions(calibrated_on=0)
+    run = fit(small, channels_from("prior"), tmp_path / "none", none, jobs=1)
+    assert not run.predictions(0, CROSSFITTED_TRAIN).exists()
 
 
 def test_what_cannot_be_fitted_is_refused(small: Prepared, tmp_path: Path) -> None:
@@ -305,17 +312,6 @@ def test_calibration_is_fitted_on_it_too(fitted_run: Run, tmp_path: Path) -> Non
     shutil.rmtree(folder / "predictions" / "step-0" / CROSSFITTED_TRAIN)
     without = calibration_lists(Run.open(folder), Scoring("test", "mass"))
     assert np.array_equal(without.fit.scores, found.val.scores)
-
-
-def test_nothing_of_train_is_kept_where_a_channel_cannot_do_without(
-    small: Prepared, trained, tmp_path: Path
-) -> None:
-    network = trained("emb-cos")
-    run = fit(small, channels_from(f"run:{network.folder}"), tmp_path / "run", jobs=1)
-    assert not run.predictions(0, CROSSFITTED_TRAIN).exists()
-    none = FitOptions(calibrated_on=0)
-    run = fit(small, channels_from("analogs"), tmp_path / "none", none, jobs=1)
-    assert not run.predictions(0, CROSSFITTED_TRAIN).exists()
 
 
 def test_the_control_is_fitted_alike_and_predicts_from_other_spectra(

@@ -1,7 +1,9 @@
-"""A fitted model: states on disk, opened and applied."""
+"""Channels by name, and a fitted model: states on disk, opened and applied."""
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 from mzseek.core.errors import EvidenceError, RunError
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence import CHANNELS
+from mzseek.evidence import CHANNELS, channel_from, channels_from, check_names
 from mzseek.evidence.analogs import Analogs
 from mzseek.evidence.fragments import Fragments
 from mzseek.evidence.model import (
@@ -24,7 +26,48 @@ from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.runs.run import Run
 from mzseek.spectra import Spectrum
 
+from .conftest import shuffled, training_set_of
+
 FITTED = (Fragments(), Analogs())
+
+
+def test_channels_as_users_name_them() -> None:
+    found = channels_from(" fragments, run:runs/emb-cos ,analogs", ["fragments.ppm=5"])
+    assert [channel.label for channel in found] == ["fragments", "run:emb-cos", "analogs"]
+    assert found[0].options.ppm == 5.0
+    assert found[1].options.path == "runs/emb-cos"
+    assert check_names("analogs,run:a/b") == [("analogs", ""), ("run", "a/b")]
+    assert channel_from("analogs", {"top": 3}).options.top == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "setting", "message"),
+    [
+        ("", None, "no channels, expected one or more of: fragments, analogs, subs"),
+        ("fragmnts", None, "channel 'fragmnts' is unknown, expected one of: fragments, analogs"),
+        ("run", None, "channel 'run' is unknown, expected run:FOLDER"),
+        ("run:", None, "channel 'run:' is unknown, expected run:FOLDER"),
+        ("analogs:x", None, "channel 'analogs:x' is unknown, expected analogs"),
+        ("fragments,fragments", None, "two channels are called fragments"),
+        ("run:a/x,run:b/x", None, "two channels are called run:x; give the runs names of"),
+        ("fragments", "ppm=5", "expected CHANNEL.OPTION=VALUE"),
+        ("fragments", "analogs.top=5", "channel 'analogs' is unknown, expected one of: fragments"),
+        ("fragments", "fragments.pm=5", "option 'pm' is unknown, expected one of: ppm"),
+        ("fragments", "fragments.ppm=wide", "ppm is 'wide', expected a number"),
+        ("fragments", "fragments.ppm=-1", "ppm is -1.0, expected more than 0"),
+    ],
+)
+def test_unknown_channels_and_options_are_refused(names, setting, message: str) -> None:
+    with pytest.raises(EvidenceError, match=message):
+        channels_from(names, [] if setting is None else [setting])
+
+
+def test_names_are_known_without_numpy() -> None:
+    code = (
+        "import sys; from mzseek.evidence import CHANNELS; list(CHANNELS);"
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'torch', 'rdkit')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize("name", list(CHANNELS))
@@ -35,6 +78,20 @@ def test_channels_have_names_and_options(name: str) -> None:
     channel = kind()
     assert len(set(channel.feature_names)) == len(channel.feature_names) > 0
     assert channel.options == kind.options_type()
+
+
+@pytest.mark.parametrize("name", [name for name in CHANNELS if not CHANNELS[name].pretrained])
+def test_no_order_shows_in_features(queries: Queries, training_set: TrainingSet, name: str) -> None:
+    channel = channel_from(name, {})
+    state = channel.fit(training_set)
+    features = channel.features(state, queries)
+    assert features.shape == (queries.ragged.total, len(channel.feature_names))
+    assert features.dtype == np.float32
+    assert np.isfinite(features).all()
+    other, rows = shuffled(queries)
+    again = channel.fit(training_set_of(other))
+    assert np.array_equal(again.inchikey14, state.inchikey14)
+    assert np.allclose(channel.features(again, other), features[rows], rtol=1e-3, atol=2e-4)
 
 
 def test_states_come_back(training_set: TrainingSet, queries: Queries, tmp_path: Path) -> None:

@@ -157,11 +157,6 @@ def test_molecules_of_other_features_are_refused() -> None:
         PriorModel(np.zeros(2), 0.1).score(csr_array(np.eye(3)))
 
 
-def test_order_changes_nothing(in_two_orders) -> None:
-    _, features, again = in_two_orders(Prior())
-    assert np.allclose(again, features, rtol=1e-3, atol=2e-4)
-
-
 def test_it_never_sees_the_spectrum(queries: Queries, training_set: TrainingSet) -> None:
     channel = Prior()
     state = channel.fit(training_set)

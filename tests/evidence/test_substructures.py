@@ -9,11 +9,6 @@ from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.evidence.substructures import SubstructureOptions, Substructures
 
 
-def test_order_changes_nothing(in_two_orders) -> None:
-    _, features, again = in_two_orders(Substructures())
-    assert np.allclose(again, features, rtol=1e-3, atol=2e-4)
-
-
 def bins_of(spectrum, losses: bool) -> dict[int, float]:
     """Share of the roots of heights in each bin of 0.01."""
     values = spectrum.precursor_mz - spectrum.mz if losses else spectrum.mz

@@ -48,6 +48,7 @@ ENOUGH, LEFT_OUT = 30, 0.2
 TOO_FEW = f"fewer than {MIN_SIZE} candidates are as likely as it to be measured"
 TOO_LIKELY = "likelier to be measured than all that could be drawn"
 GROUPS = 5
+MIN_TANIMOTO = 0.6  # from which on molecules are in one group
 POOL = 512
 MAX_ROUNDS = 3
 _MAX_FITTED = 128  # longer lists are cut for fitting: the weights that are estimated are the same
@@ -63,16 +64,14 @@ def probabilities(scores: npt.ArrayLike) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def list_size(p: Floats, enough: int = ENOUGH, left_out: float = LEFT_OUT) -> tuple[int, int]:
+def list_size(p: Floats, enough: int = ENOUGH) -> tuple[int, int]:
     """Length that a list can have, and how many of the likeliest molecules are left out for it.
 
     Parameters
     ----------
     p : float64 array, falling
     enough : int
-        Leave out no more than it takes to reach this length.
-    left_out : float
-        Leave out no more probability than this.
+        Leave out no more than it takes to reach this length, and no more than `LEFT_OUT` of p.
 
     Returns
     -------
@@ -88,7 +87,7 @@ def list_size(p: Floats, enough: int = ENOUGH, left_out: float = LEFT_OUT) -> tu
     (80, 1)
     """
     before = np.cumsum(p) - p
-    allowed = np.flatnonzero(before <= left_out + 1e-12)
+    allowed = np.flatnonzero(before <= LEFT_OUT + 1e-12)
     # In units of the likeliest that is left; a little more, lest 0.999… of one be none.
     sizes = np.floor((1.0 - before[allowed]) / p[allowed] * (1 + 1e-9)).astype(np.int64)
     sizes = np.minimum(sizes, len(p) - allowed)
@@ -240,22 +239,20 @@ def cross_fit_scores(
     return scores
 
 
-def structure_groups(
-    rows: csr_array, in_training: Flags, number: int = GROUPS, tanimoto: float = 0.6
-) -> Ints:
+def structure_groups(rows: csr_array, in_training: Flags) -> Ints:
     """Group molecules (CSR rows of 0/1) for cross-fitting; similar ones are in one group.
 
-    Returns at most so many groups, −1 for a molecule that is similar to none of the training set.
+    Returns one of at most `GROUPS` groups for each molecule, −1 for a molecule that is similar to none of the training set.
     Raises `EvidenceError` where the training set is a single cluster.
     """
-    clusters = structure_clusters(rows, tanimoto)
+    clusters = structure_clusters(rows, MIN_TANIMOTO)
     training, cluster_index = np.unique(clusters[in_training], return_inverse=True)
     if len(training) < 2:
         raise EvidenceError(
             f"{int(in_training.sum()):,} molecules to learn from, in {len(training)} structure "
             "clusters; expected two at least"
         )
-    names = [str(group) for group in range(min(number, len(training)))]
+    names = [str(group) for group in range(min(GROUPS, len(training)))]
     dealt = np.array(assign_folds(cluster_index, dict.fromkeys(names, 1 / len(names))), np.int64)
     of_cluster = np.full(int(clusters.max()) + 1, -1, np.int64)
     of_cluster[clusters[in_training]] = dealt

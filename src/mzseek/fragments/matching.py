@@ -375,13 +375,12 @@ def kind_lists(
     candidates: npt.ArrayLike,
     counts: npt.ArrayLike,
     weights: npt.ArrayLike | None = None,
-    threads: int | None = None,
 ) -> npt.NDArray[np.float32]:
     """Return the share of peaks explained in each way, shape (candidates, *KINDS).
 
     Arguments as of `explained_pairs`. What is left to one is unexplained.
     """
-    pairs = explained_pairs(peaks, fragments, candidates, counts, weights, threads)
+    pairs = explained_pairs(peaks, fragments, candidates, counts, weights)
     kinds = np.zeros((np.size(candidates), *KINDS), np.float32)
     _add_shares(pairs.row, pairs.kind, peaks.shares[pairs.peak], kinds.reshape(len(kinds), -1))
     return kinds

@@ -126,9 +126,9 @@ def fragment_table(
     return _stacked(results, cleavages)
 
 
-def table_of(molecules: Sequence[Mol], cleavages: int = MAX_CLEAVAGES) -> FragmentTable:
+def table_of(molecules: Sequence[Mol]) -> FragmentTable:
     """Find the fragments of molecules that are parsed already."""
-    return _stacked([fragments_of_graph(graph_of(mol), cleavages) for mol in molecules], cleavages)
+    return _stacked([fragments_of_graph(graph_of(mol)) for mol in molecules], MAX_CLEAVAGES)
 
 
 def join_tables(tables: Sequence[FragmentTable]) -> FragmentTable:
