@@ -48,7 +48,6 @@ ENOUGH, LEFT_OUT = 30, 0.2
 TOO_FEW = f"fewer than {MIN_SIZE} candidates are as likely as it to be measured"
 TOO_LIKELY = "likelier to be measured than all that could be drawn"
 GROUPS = 5
-MIN_TANIMOTO = 0.6  # from which on molecules are in one group
 POOL = 512
 MAX_ROUNDS = 3
 _MAX_FITTED = 128  # longer lists are cut for fitting: the weights that are estimated are the same
@@ -242,10 +241,10 @@ def cross_fit_scores(
 def structure_groups(rows: csr_array, in_training: Flags) -> Ints:
     """Group molecules (CSR rows of 0/1) for cross-fitting; similar ones are in one group.
 
-    Returns one of at most `GROUPS` groups for each molecule, −1 for a molecule that is similar to none of the training set.
-    Raises `EvidenceError` where the training set is a single cluster.
+    Returns the group of each, one of at most `GROUPS`; −1 where it is similar to none of the
+    training set. Raises `EvidenceError` where the training set is a single cluster.
     """
-    clusters = structure_clusters(rows, MIN_TANIMOTO)
+    clusters = structure_clusters(rows)
     training, cluster_index = np.unique(clusters[in_training], return_inverse=True)
     if len(training) < 2:
         raise EvidenceError(
