@@ -249,26 +249,6 @@ def test_an_index_is_shared_with_a_library_of_the_same_spectra(
         assert (state.cache["index"] is library.index("analog")) == is_shared
 
 
-def test_a_known_spectrum_weighs_its_own_molecule_most(training_set: TrainingSet) -> None:
-    peaks, ions = peak_lists(training_set.spectra)
-    made = Regression.of(peaks, ions, training_set.molecule, 0.01)
-    weights = made.weights(peaks, ions)
-    assert weights.shape == (len(made.molecule), len(training_set.spectra))
-    assert (made.molecule[weights.argmax(0)] == training_set.molecule).mean() > 0.95
-
-
-def test_a_large_ridge_makes_plain_similarities_of_weights(training_set: TrainingSet) -> None:
-    peaks, ions = peak_lists(training_set.spectra)
-    one = peak_lists(training_set.spectra[:3])
-    more, most = (
-        Regression.of(peaks, ions, training_set.molecule, ridge).weights(*one) * ridge
-        for ridge in (1e4, 1e6)
-    )
-    assert np.allclose(more, most, atol=2e-2)
-    assert most.min() >= -1e-5
-    assert 0.5 < most.max() <= 1.001
-
-
 def test_modes_do_not_mix(training_set: TrainingSet) -> None:
     turned = [replace(each, adduct="[M-H]-", charge=-1) for each in training_set.spectra[:4]]
     peaks, ions = peak_lists(training_set.spectra)

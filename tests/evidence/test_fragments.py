@@ -8,7 +8,6 @@ import pytest
 from mzseek.evidence import fragments as module
 from mzseek.evidence.fragments import (
     SHAPES,
-    WIDTH,
     FragmentOptions,
     Fragments,
     PairInputs,
@@ -94,33 +93,6 @@ def test_a_wider_tolerance_explains_no_less(state, queries: Queries) -> None:
     )
     assert (wide >= narrow - 1e-6).all()
     assert (wide > narrow + 1e-6).any()
-
-
-def test_a_few_spectra_are_read_as_all_are(inputs: PairInputs) -> None:
-    given, weights, index, rows = inputs.read(np.arange(len(inputs)))
-    assert given.shape == (len(inputs.pairs), WIDTH)
-    assert np.array_equal(rows, np.arange(inputs.row_ends[-1]))
-    assert np.array_equal(index, inputs.pairs.row)
-    some = np.array([7, 2])
-    part, part_weights, part_index, part_rows = inputs.read(some)
-    for spectrum, first in zip(some, (0, inputs.row_ends[8] - inputs.row_ends[7]), strict=True):
-        own = slice(inputs.pair_ends[spectrum], inputs.pair_ends[spectrum + 1])
-        here = np.isin(part_rows[part_index], np.unique(rows[index[own]]))
-        assert np.array_equal(part[here], given[own])
-        assert np.array_equal(part_weights[here], weights[own])
-        assert part_index[here].min() >= first
-
-
-def test_inputs_are_one_hot_and_bounded(inputs: PairInputs) -> None:
-    given = inputs.read(np.arange(len(inputs)))[0]
-    for columns in (slice(0, 6), slice(6, 8), slice(8, 17)):
-        assert (given[:, columns].sum(1) == 1).all()
-    assert np.isfinite(given).all()
-    assert (np.abs(given[:, -3]) <= 1.001).all()  # errors, in tolerances
-    assert (inputs.totals[:, 1:] >= 0).all()
-    assert (inputs.totals[:, 1:] <= 1 + 1e-5).all()
-    explained = np.bincount(inputs.pairs.row, minlength=len(inputs.totals))
-    assert np.array_equal(explained > 0, inputs.totals[:, 2] > 0)
 
 
 def test_a_collision_energy_is_read_as_far_as_it_is_a_number(queries: Queries) -> None:

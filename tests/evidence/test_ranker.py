@@ -27,12 +27,6 @@ def drawn(weights: np.ndarray, lists: int, seed: int = 0) -> tuple:
     return features, counts, noisy == ragged.repeat_per_list(ragged.max(noisy))
 
 
-def test_simulated_weights_are_found_again() -> None:
-    weights = np.array([1.5, -0.7, 0.0, 0.3])
-    found = fit_logit(*drawn(weights, 20_000), l2=0)
-    assert np.abs(found - weights).max() < 0.05
-
-
 def test_sparse_and_dense_are_one() -> None:
     features, counts, labels = drawn(np.array([1.0, 0.0, -1.0]), 300)
     features[np.abs(features) < 0.5] = 0

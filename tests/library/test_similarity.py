@@ -17,12 +17,8 @@ from mzseek.library.similarity import (
     entropy_lists,
     entropy_similarity,
     greedy_cosine,
-    inverted_index,
-    neutral_losses,
-    normalised,
     peak_lists,
     polarity_of,
-    shared_entropy,
 )
 from mzseek.spectra import Spectrum
 from mzseek.spectra.binning import bin_index
@@ -43,18 +39,6 @@ def test_the_order_of_peaks_leaves_no_trace() -> None:
     assert lists.values.tolist() == [50, 60, 70] * 2
     assert lists.weights.tolist() == [1, 3, 2] * 2
     assert ions.precursors.tolist() == [300, 300]
-
-
-def test_an_inverted_index_has_every_peak_with_its_spectrum() -> None:
-    lists, ions = peak_lists([spectrum([60.0, 80.0]), spectrum([50.0, 70.0])])
-    entries = inverted_index(lists)
-    assert entries.values.tolist() == [50, 60, 70, 80]
-    assert entries.list_index.tolist() == [1, 0, 1, 0]
-    assert entries.weights.tolist() == [1, 1, 2, 2]
-    assert normalised(lists).weights.tolist() == pytest.approx([1 / 5**0.5, 2 / 5**0.5] * 2)
-    assert neutral_losses(lists, ions.precursors).values.tolist() == [240, 220, 250, 230]
-    empty = lists._replace(pointers=np.zeros(3, np.int64), values=np.empty(0), weights=np.empty(0))
-    assert normalised(empty).weights.tolist() == []
 
 
 def test_polarity_is_that_of_the_charge_or_of_the_record() -> None:
@@ -93,12 +77,6 @@ def test_every_pair_scores_as_in_matchms(draw, oracle, tolerance: float) -> None
     assert partial > 100
 
 
-def test_peaks_at_the_distance_of_the_precursors_match_in_the_modified_cosine_only() -> None:
-    mz, heights = np.array([100.0, 150.0]), np.array([1.0, 1.0])
-    assert greedy_cosine(mz, heights, mz + 14, heights, 0.02, 0.0) == (0.0, 0)
-    assert greedy_cosine(mz, heights, mz + 14, heights, 0.02, -14.0) == (pytest.approx(1.0), 2)
-
-
 def test_machine_code_and_python_score_to_the_same_bits(draw, monkeypatch) -> None:
     pairs = [(one, other) for one in draw(12) for other in draw(12)]
     arguments = [(a.mz, a.intensities, b.mz, b.intensities, 0.1, 0.0) for a, b in pairs]
@@ -124,18 +102,6 @@ def test_every_pair_scores_as_in_ms_entropy(tolerance: str) -> None:
     expected = np.array(ORACLE["scores"][tolerance])
     np.testing.assert_allclose(found, expected, atol=2e-6)
     assert ((expected > 0.05) & (expected < 0.95)).sum() > 50
-
-
-def test_entropy_of_equal_and_of_different_spectra() -> None:
-    mz, weights = np.array([100.0, 150.0]), np.array([0.25, 0.75])
-    assert entropy_similarity(mz, weights, mz, weights, 0.02) == (pytest.approx(1.0), 2)
-    assert entropy_similarity(mz, weights, mz + 1, weights, 0.02) == (0.0, 0)
-    assert shared_entropy(0.5, 0.5) == pytest.approx(1.0)
-    # Peaks are merged, noise goes, and weights sum to one.
-    mz = np.array([100.0, 100.02, 150.0, 200.0])
-    ready = entropy_lists(PeakLists(np.array([0, 4]), mz, np.array([60.0, 40, 0.5, 100])), 0.02)
-    assert ready.values.tolist() == pytest.approx([100.008, 200.0], abs=1e-4)
-    assert ready.weights.tolist() == pytest.approx([0.5, 0.5])
 
 
 def all_scores(kind: str, references, spectra, tolerance: float = 0.02) -> np.ndarray:
