@@ -265,9 +265,20 @@ class Analogs(Channel):
 
     def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
         """Store the reference spectra and the fingerprints of their molecules."""
-        peaks, ions = peak_lists(training_set.spectra)
         molecules, molecule_of = np.unique(training_set.molecule, return_inverse=True)
-        table = training_set.molecules
+        references = peak_lists(training_set.spectra)
+        arrays = self._arrays(*references, molecule_of, training_set.molecules, molecules)
+        return ChannelState(arrays, {}, training_set.molecules_used)
+
+    def _arrays(
+        self,
+        peaks: PeakLists,
+        ions: PrecursorIons,
+        molecule_of: Ints,
+        table: Molecules,
+        molecules: npt.NDArray[np.integer],
+    ) -> Arrays:
+        """State of reference spectra, and of some of the molecules of a table."""
         arrays: Arrays = {
             "pointers": peaks.pointers,
             "mz": peaks.values,
@@ -275,13 +286,13 @@ class Analogs(Channel):
             "precursors": ions.precursors,
             "modes": ions.modes,
             "molecule_of": np.asarray(molecule_of, np.int64),
-            "masses": _masses([table.smiles[int(row)] for row in molecules]),
+            "masses": np.array([exact_mass(table.smiles[int(n)]) for n in molecules], np.float32),
         }
         for kind in self.kinds:
             rows = table.fingerprints(molecules, kind)
             arrays[f"bit_pointers.{kind}"] = np.asarray(rows.indptr, np.int64)
             arrays[f"bits.{kind}"] = np.asarray(rows.indices, np.int32)
-        return ChannelState(arrays, {}, training_set.molecules_used)
+        return arrays
 
     def features(self, state: ChannelState, queries: Queries) -> Features:
         """Similarity of candidates to the molecules of similar spectra, weighted by theirs."""
@@ -358,23 +369,12 @@ class Analogs(Channel):
         if not added:
             return ExtendedState(state, 0, 0, left_out)
         more = references.only(np.array(added, np.int64))
-        old, table = state.arrays, self._table(smiles[new].tolist())
-        arrays: Arrays = {
-            "pointers": np.append(old["pointers"], old["pointers"][-1] + more.peaks.pointers[1:]),
-            "mz": np.concatenate([old["mz"], more.peaks.values]),
-            "heights": np.concatenate([old["heights"], more.peaks.weights]),
-            "precursors": np.concatenate([old["precursors"], more.ions.precursors]),
-            "modes": np.concatenate([old["modes"], more.ions.modes]).astype(np.int8),
-            "molecule_of": np.concatenate([old["molecule_of"], row[more.molecule]]),
-            "masses": np.concatenate([_state_masses(state), _masses(smiles[new].tolist())]),
-        }
-        for kind in self.kinds:
-            rows, name = table.fingerprints(np.arange(len(new)), kind), f"bit_pointers.{kind}"
-            ends = old[name][-1] + rows.indptr[1:]
-            arrays[name] = np.append(old[name], ends).astype(np.int64)
-            arrays[f"bits.{kind}"] = np.concatenate([old[f"bits.{kind}"], rows.indices]).astype(
-                np.int32
-            )
+        _state_masses(state)  # refuses a state without
+        arrays, table = dict(state.arrays), self._table(smiles[new].tolist())
+        molecule_of, rows = row[more.molecule], np.arange(len(new))
+        for name, array in self._arrays(more.peaks, more.ions, molecule_of, table, rows).items():
+            end = array[1:] + arrays[name][-1] if "pointers" in name else array
+            arrays[name] = np.concatenate([arrays[name], end]).astype(array.dtype)
         keys = np.union1d(state.inchikey14, references.inchikey14[new])
         extended = ChannelState(arrays, state.metadata, keys)
         return ExtendedState(extended, len(added), len(new), left_out)
@@ -447,10 +447,6 @@ def _among(
 @lru_cache(maxsize=10_000)
 def _mass(smiles: str) -> float:
     return exact_mass(smiles)
-
-
-def _masses(smiles: list[str]) -> Values:
-    return np.array([exact_mass(text) for text in smiles], np.float32)
 
 
 def _state_masses(state: ChannelState) -> Values:
