@@ -2,9 +2,8 @@ import json
 
 import pytest
 
-from mzseek.core.errors import DatasetError
+from mzseek.core.errors import DatasetError, Reason
 from mzseek.datasets.check import Finding, check_dataset
-from mzseek.io.skipped import Reason
 
 from .conftest import ISOMERS, MEASURED, row
 
@@ -35,7 +34,7 @@ def test_empty_lists_are_told_by_their_code_and_not_by_their_words(
     expected = counts(check_dataset(files))
     assert expected["empty candidate lists"] == 2
     monkeypatch.setattr(
-        "mzseek.datasets.files.Reason", lambda _, code: Reason("nothing in it", code=code)
+        "mzseek.datasets.files.Reason", lambda _, code: Reason("nothing in it", code)
     )
     assert counts(check_dataset(files)) == expected
 

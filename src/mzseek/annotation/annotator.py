@@ -38,6 +38,8 @@ from mzseek.core.errors import (
     DatabaseError,
     LibraryError,
     MzseekError,
+    Reason,
+    RecordError,
 )
 from mzseek.core.text import pluralize
 from mzseek.evidence import channel_from
@@ -531,7 +533,9 @@ def config_for(config: AnnotateConfig, spectra: SpectrumFiles | SpectrumList) ->
 
 
 def _skipped(feature: Feature, error: MzseekError) -> SkippedFeature:
-    return SkippedFeature(f"{feature.where}: {feature.name}", str(error), feature.records)
+    code = error.reason.code if isinstance(error, RecordError) else "not-annotated"
+    reason = Reason(str(error), code)
+    return SkippedFeature(f"{feature.where}: {feature.name}", reason, feature.records)
 
 
 def _batches(

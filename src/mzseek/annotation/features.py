@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mzseek.core.errors import AnnotationError
+from mzseek.core.errors import AnnotationError, Reason
 from mzseek.core.text import pluralize, visible
 from mzseek.spectra import Spectrum
 from mzseek.spectra.parsing import (
@@ -318,7 +318,7 @@ def feature_id(spectrum: Spectrum) -> str:
     return "" if stated in _NO_ID else stated
 
 
-def ms_level_problem(spectrum: Spectrum) -> str | None:
+def ms_level_problem(spectrum: Spectrum) -> Reason | None:
     """Why no molecule can be asked for behind a spectrum; None if nothing is in the way.
 
     A fragment that was broken once more tells its own mass, not the molecule's.
@@ -332,9 +332,10 @@ def ms_level_problem(spectrum: Spectrum) -> str | None:
     level = _LEVEL.fullmatch(spectrum.metadata.get("ms_level", "").strip())
     if level is None or int(level[1]) <= 2:
         return None
-    return (
+    return Reason(
         f"is an MS{int(level[1])} spectrum, of the fragment m/z {spectrum.precursor_mz:.4f}, "
-        "which tells no mass of the molecule; expected MS2"
+        "which tells no mass of the molecule; expected MS2",
+        "ms3",
     )
 
 

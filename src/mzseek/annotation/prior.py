@@ -94,21 +94,18 @@ def read_weights(path: StrPath, skipped: SkipTarget) -> Weights:
     if table is None or columns is None:
         names = header_names(first_line(source) or "")
         raise InputError(path, f"{_EXPECTED}; it has {format_names(names)}")
-    width, log_weights = len(table.names), dict[str, list[float]]()
+    log_weights: dict[str, list[float]] = {}
     refused: list[str] = []
 
     def skip(number: int, reason: str) -> None:
         refused.append(reason)
         report(f"{path.name}: line {number}", reason)
 
-    for number, cells in table.rows(skip):
-        if len(cells) != width and any(cells[width:] or ["short"]):
-            skip(number, f"has {len(cells)} columns, expected {width}")
-            continue
+    for number, cells in table.whole_rows(skip):
         try:
             key, weight = _key(cells, columns), _weight(cells[columns["weight"]])
         except MoleculeError as error:
-            skip(number, str(error))
+            skip(number, error.reason)
         else:
             log_weights.setdefault(key, []).append(math.log(weight))
     if not log_weights:
@@ -165,7 +162,7 @@ def _weight(cell: str) -> float:
     except ValueError:
         weight = math.nan
     if not 0 < weight < math.inf:
-        raise MoleculeError(f"weight {cell.strip()[:40]!r} is no number above 0")
+        raise MoleculeError(f"weight {cell.strip()[:40]!r} is no number above 0", "bad-number")
     return weight
 
 

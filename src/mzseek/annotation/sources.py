@@ -12,7 +12,7 @@ from pyarrow import ipc
 from mzseek.annotation.candidates import Molecule, MoleculeIndex, Source, build_index, index_path
 from mzseek.annotation.features import normalise_name
 from mzseek.chem.molecules import BLOCK_LENGTH
-from mzseek.core.errors import AnnotationError, InputError
+from mzseek.core.errors import AnnotationError, InputError, Reason
 from mzseek.database import Database
 from mzseek.database.formats.tables import FEATURE, USUAL
 from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
@@ -116,7 +116,8 @@ def file_source(
         lists = {}
         for at, record in enumerate(records):
             if not record.feature:
-                report(record.where, "names no feature, as other rows do")
+                reason = Reason("names no feature, as other rows do", "no-feature")
+                report(record.where, reason)
                 indices[at] = -1
             elif indices[at] >= 0:
                 lists.setdefault(normalise_name(record.feature), []).append(indices[at])

@@ -10,7 +10,7 @@ from pathlib import Path
 from mzseek.bundle.bundle import KIND, Bundle
 from mzseek.bundle.export import ExportOptions, export_run, fit_options
 from mzseek.bundle.write import MAY_BE_SHIPPED, is_allowed, licence_family
-from mzseek.core.errors import BundleError
+from mzseek.core.errors import BundleError, Reason
 from mzseek.datasets.files import (
     DatasetFiles,
     dataset_of,
@@ -164,7 +164,8 @@ def _rows(
                 joined.held_back[details["contributor"]] += 1
                 continue
             if spectrum.identifier in joined.details:
-                joined.skip(f"{dataset.spectra}: {spectrum.identifier}", "is there a second time")
+                reason = Reason("is there a second time", "duplicate")
+                joined.skip(f"{dataset.spectra}: {spectrum.identifier}", reason)
                 continue
             joined.included[family] += 1
             joined.details[spectrum.identifier] = details

@@ -15,7 +15,7 @@ from mzseek.bundle.molecules import SCHEMA, BundledMolecules, molecule_table
 from mzseek.bundle.write import MAY_BE_SHIPPED, is_allowed
 from mzseek.chem.identifiers import canonical, link
 from mzseek.chem.molecules import BLOCK_LENGTH, DescribedMolecule, parse_molecule, standardise
-from mzseek.core.errors import BundleError, InputError, MoleculeError
+from mzseek.core.errors import BundleError, InputError, MoleculeError, Reason
 from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
 from mzseek.database.sources import read_molecules
 from mzseek.io import StrPath, open_source
@@ -174,14 +174,15 @@ def read_known(path: StrPath, report: Report) -> list[KnownMolecule]:
         raise InputError(path, f"is no table of molecules with {format_names(_REQUIRED)}")
     columns = [normalise_name(name) for name in table.names]
     known: list[KnownMolecule] = []
-    for number, cells in table.rows(lambda line, why: report(f"{source.name}: line {line}", why)):
+
+    def skip(line: int, why: str) -> None:
+        report(f"{source.name}: line {line}", why)
+
+    for number, cells in table.whole_rows(skip):
         where = f"{source.name}: line {number}"
-        if len(cells) != len(columns):
-            report(where, f"has {len(cells)} columns, expected {len(columns)}")
-            continue
         row = dict(zip(columns, map(str.strip, cells), strict=True))
         if not row["smiles"] or len(row["inchikey"]) < BLOCK_LENGTH:
-            report(where, "has no SMILES or no InChIKey")
+            report(where, Reason("has no SMILES or no InChIKey", "no-molecule"))
             continue
         known.append(
             KnownMolecule(

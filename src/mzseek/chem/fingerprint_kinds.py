@@ -275,7 +275,7 @@ def fingerprints(
             except MoleculeError as error:
                 if rejects is None:
                     raise MoleculeError(f"molecule {index}: {error}") from error
-                reporter(rejects)(f"molecule {index}", str(error))
+                reporter(rejects)(f"molecule {index}", error.reason)
                 batch.append(None)
         rows += molecule_rows(batch, kind, threads)
     return rows_to_csr(rows, bits)

@@ -11,7 +11,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Mol, rdMolDescriptors
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
-from mzseek.core.errors import MoleculeError
+from mzseek.core.errors import MoleculeError, Reason
 from mzseek.parallel.processes import restoring_sigint
 
 # The longest SMILES in public compound collections have a few thousand characters; ring search
@@ -204,7 +204,7 @@ def standardise(molecule: Mol | str, *, keep_stereo: bool = False) -> Mol:
 
 MASS_DIGITS = 6
 BLOCK_LENGTH = 14
-NO_STRUCTURE = "has no structure (SMILES or InChI)"
+NO_STRUCTURE = Reason("has no structure (SMILES or InChI)", "no-molecule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,9 @@ def describe_structure(text: str, *, keep_stereo: bool = False) -> DescribedMole
     return describe_molecule(standardise(parse_structure(text), keep_stereo=keep_stereo))
 
 
-def describe_first(structures: Sequence[str], keep_stereo: bool = False) -> DescribedMolecule | str:
+def describe_first(
+    structures: Sequence[str], keep_stereo: bool = False
+) -> DescribedMolecule | Reason:
     """Describe the first of several texts that is a molecule; or return why none of them is.
 
     Examples
@@ -290,7 +292,7 @@ def describe_first(structures: Sequence[str], keep_stereo: bool = False) -> Desc
         if molecule.inchikey14:
             return molecule
         reasons.append("has no InChIKey")  # a table of spectra has a column for it
-    return "; ".join(reasons) or NO_STRUCTURE
+    return Reason("; ".join(reasons), "bad-molecule") if reasons else NO_STRUCTURE
 
 
 def describe_molecule(molecule: Mol) -> DescribedMolecule:

@@ -1,19 +1,87 @@
-"""Exceptions that mzseek raises at its boundaries, and messages about missing extras."""
+"""Exceptions that mzseek raises at its boundaries, reason codes, and messages about extras."""
 
 from importlib.util import find_spec
+
+# Codes of the reasons for which files, records and molecules are skipped.
+REASON_CODES = {
+    "unreadable": "a file that is missing, damaged or of another kind",
+    "no-records": "a file without a record of its format",
+    "given-up": "a file in which no record can be read",
+    "truncated": "a file or record that was cut short",
+    "too-large": "a record, field or line past its bounds",
+    "malformed": "text that the format does not have",
+    "bad-number": "a field that is no finite number, or is out of its range",
+    "contradiction": "two values of what can have one",
+    "duplicate": "an identifier, spectrum or list that was there before",
+    "ms1": "a survey scan",
+    "ei": "an electron-ionisation spectrum",
+    "ms3": "a spectrum of a fragment",
+    "deprecated": "a record that its authors have withdrawn",
+    "no-peaks": "no peak, or none in range",
+    "bad-peak": "a peak that is no pair of numbers, or that no instrument can have measured",
+    "peak-count": "another number of peaks than stated",
+    "bad-packing": "peaks that cannot be decoded",
+    "no-precursor": "no precursor m/z",
+    "bad-charge": "a charge that is none",
+    "bad-adduct": "an adduct that is malformed, unknown or impossible",
+    "no-adduct": "no single adduct",
+    "precursor-mismatch": "a precursor m/z that is not that of the molecule and adduct",
+    "no-molecule": "no structure",
+    "bad-molecule": "a structure that cannot be read or is not handled",
+    "no-feature": "a candidate that names no feature",
+    "not-annotated": "a feature that cannot be annotated",
+    "unknown-name": "a name that is none of those expected",
+    "empty-list": "a candidate list without candidates",
+    "no-truth": "a candidate list without its molecule",
+}
+
+
+class Reason(str):
+    """Why something is skipped, in words, with its ``code`` (one of `REASON_CODES`).
+
+    Examples
+    --------
+    >>> reason = Reason("has no peaks", "no-peaks")
+    >>> reason, reason.code
+    ('has no peaks', 'no-peaks')
+    """
+
+    __slots__ = ("code",)
+    code: str
+
+    def __new__(cls, text: str, code: str) -> "Reason":
+        """Make a text with a code."""
+        if code not in REASON_CODES:
+            raise ValueError(f"reason code {code!r} is not declared in REASON_CODES")
+        reason = super().__new__(cls, text)
+        reason.code = code
+        return reason
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.code
 
 
 class MzseekError(Exception):
     """An error that the user can fix; the message says how."""
 
 
+class RecordError(MzseekError):
+    """A record or molecule that cannot be used, and the ``reason`` with its code."""
+
+    default_code = "malformed"
+
+    def __init__(self, reason: str, code: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = _reason(reason, code or self.default_code)
+
+
 class InputError(MzseekError):
     """A file (``where``) that is missing, empty, broken or of another kind, and the ``reason``."""
 
-    def __init__(self, where: object, reason: str) -> None:
+    def __init__(self, where: object, reason: str, code: str = "unreadable") -> None:
         super().__init__(f"{where}: {reason}")
         self.where = str(where)
-        self.reason = reason
+        self.reason = _reason(reason, code)
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str]]:
         """Pickle both parts, so that it can be raised again in another process."""
@@ -24,6 +92,10 @@ class WriteError(InputError):
     """A file or folder that cannot be made or written: no room, no right, something in its way."""
 
 
+def _reason(text: str, code: str) -> Reason:
+    return text if isinstance(text, Reason) else Reason(text, code)
+
+
 class BusyError(MzseekError):
     """An output that another process is writing."""
 
@@ -32,16 +104,20 @@ class KilledError(MzseekError):
     """A worker process that was killed from outside, by a user or for lack of memory."""
 
 
-class SpectrumError(MzseekError):
+class SpectrumError(RecordError):
     """A record that is no usable tandem spectrum."""
 
 
-class MoleculeError(MzseekError):
+class MoleculeError(RecordError):
     """A molecule that cannot be parsed, or that lies outside what mzseek handles."""
 
+    default_code = "bad-molecule"
 
-class AdductError(MzseekError):
+
+class AdductError(RecordError):
     """An adduct that is malformed, unknown, or impossible."""
+
+    default_code = "bad-adduct"
 
 
 class DatasetError(MzseekError):

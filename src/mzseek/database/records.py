@@ -124,7 +124,7 @@ def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> 
             molecules.append(standardise(parse(record.text), keep_stereo=keep_stereo))
             usable.append(index)
         except MoleculeError as error:
-            skipped.append((record.where, str(error)))
+            skipped.append((record.where, error.reason))
     bits = molecule_rows(molecules, kind, threads=1)
     records = [batch.records[index] for index in usable]
     described = describe_molecules(molecules)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from mzseek.chem.adducts import parse_adduct
-from mzseek.core.errors import AdductError, DatabaseError, InputError
+from mzseek.core.errors import AdductError, DatabaseError, InputError, Reason
 from mzseek.database.formats.tables import KNOWN, one_line
 from mzseek.database.store import Database, Matches
 from mzseek.io import Source, StrPath, open_source, text_lines
@@ -173,7 +173,7 @@ def _of_lines(source: Source, skip: Skip) -> Iterator[Query]:
         for number, line in bounded_lines(text_lines(stream), skip):
             value = _positive(line)
             if value is None:
-                skip(number, f"{line.strip()[:40]!r} is no positive number")
+                skip(number, _no_mass(line))
             else:
                 yield Query(str(number), value)
 
@@ -181,14 +181,10 @@ def _of_lines(source: Source, skip: Skip) -> Iterator[Query]:
 def _of_table(
     table: TextTable, columns: _Columns, adducts: Sequence[str], skip: Skip
 ) -> Iterator[Query]:
-    width = len(table.names)
-    for number, cells in table.rows(skip):
-        if len(cells) != width and any(cells[width:] or ["short"]):
-            skip(number, f"has {len(cells)} columns, expected {width}")
-            continue
+    for number, cells in table.whole_rows(skip):
         value = _positive(cells[columns.value])
         if value is None:
-            skip(number, f"{cells[columns.value].strip()[:40]!r} is no positive number")
+            skip(number, _no_mass(cells[columns.value]))
             continue
         name = one_line(cells[columns.name]) if columns.name is not None else ""
         stated = cells[columns.adduct].strip() if columns.adduct is not None else ""
@@ -196,7 +192,11 @@ def _of_table(
             for adduct in ([stated] if stated else adducts) if columns.is_mz else [""]:
                 yield _query(name or str(number), value, adduct)
         except AdductError as error:
-            skip(number, str(error))
+            skip(number, error.reason)
+
+
+def _no_mass(text: str) -> Reason:
+    return Reason(f"{text.strip()[:40]!r} is no positive number", "bad-number")
 
 
 def _query(name: str, value: float, adduct: str) -> Query:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from mzseek.core.errors import InputError, MzseekError
+from mzseek.core.errors import InputError, MzseekError, Reason
 from mzseek.database.formats import FORMATS
 from mzseek.database.formats.tables import MOLECULE, check_named, molecule_text, one_line
 from mzseek.database.records import MoleculeRecord, Sources
@@ -177,7 +177,7 @@ def _hmdb_records(source: Source, report: Report) -> Iterator[MoleculeRecord]:
         identifier, name, smiles, inchi = [*line.split("\t"), "", "", ""][:4]
         text = molecule_text(smiles) or molecule_text(inchi)
         if not text:
-            report(where, "has no molecule")
+            report(where, Reason("has no molecule", "no-molecule"))
             continue
         # OpenMS has added a few standards of its own, as EXTRA:EXTRA001.
         collection, _, accession = one_line(identifier).rpartition(":")
@@ -259,7 +259,7 @@ def _pubchem_records(
         if text:
             yield MoleculeRecord(where, text, f"CID{cid}", one_line(name), "pubchem")
         else:
-            report(where, "has no molecule")
+            report(where, Reason("has no molecule", "no-molecule"))
 
 
 def _cid_rows(source: Source, report: Report, is_sorted: bool) -> Iterator[tuple[str, int, str]]:
@@ -268,7 +268,8 @@ def _cid_rows(source: Source, report: Report, is_sorted: bool) -> Iterator[tuple
     for where, line in _lines(source, report):
         text, tab, rest = line.partition("\t")
         if not (tab and text.isdecimal() and len(text) <= _LONGEST_CID):
-            report(where, f"has no CID and tab: {line.strip()[:40]!r}")
+            reason = f"has no CID and tab: {line.strip()[:40]!r}"
+            report(where, Reason(reason, "malformed"))
             continue
         cid = int(text)
         if is_sorted and cid < last:

@@ -21,7 +21,7 @@ from mzseek.chem.adducts import fitting_adducts, parse_adduct
 from mzseek.chem.fingerprint_kinds import molecule_rows, rows_to_csr
 from mzseek.chem.ions import mass_of_atoms
 from mzseek.chem.molecules import NO_STRUCTURE, DescribedMolecule, describe_first, parse_molecule
-from mzseek.core.errors import AdductError, DatasetError
+from mzseek.core.errors import AdductError, DatasetError, Reason
 from mzseek.core.registry import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
@@ -113,7 +113,7 @@ def read_annotated(
                 continue
             key = _duplicate_key(agreed, molecule)
             if key in seen:
-                report(where, f"is a duplicate (of {seen[key]})")
+                report(where, Reason(f"is a duplicate (of {seen[key]})", "duplicate"))
                 continue
             # Scan numbers and titles are unique in a file only.
             name = spectrum.identifier
@@ -145,7 +145,7 @@ def why_nothing(
     return f"no usable annotated spectrum in the libraries ({reasons})"
 
 
-def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spectrum | str:
+def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spectrum | Reason:
     """Return the spectrum with an adduct that structure and precursor agree with, or a reason."""
     precursor = spectrum.precursor_mz
     if spectrum.adduct is not None:
@@ -153,28 +153,31 @@ def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spec
             mass = mass_of_atoms(molecule.smiles, molecule.mass)
             expected = parse_adduct(spectrum.adduct).precursor_mz(mass)
         except AdductError as error:
-            return str(error)
+            return error.reason
         off = abs(precursor - expected) / expected * 1e6
         if off <= ppm:
             return spectrum
-        return (
+        return Reason(
             f"precursor disagrees with structure and adduct ({precursor:.4f}, expected "
-            f"{expected:.4f} as {spectrum.adduct}: {off:.0f} ppm off)"
+            f"{expected:.4f} as {spectrum.adduct}: {off:.0f} ppm off)",
+            "precursor-mismatch",
         )
     stated = spectrum.metadata.get("adduct_as_given", "")
     if stated and "?" not in stated:
-        return f"has no single adduct ({stated})"
+        return Reason(f"has no single adduct ({stated})", "no-adduct")
     mode = spectrum.metadata.get("ionmode")
     mode = mode if mode in {"positive", "negative"} else None
     fitting = fitting_adducts(precursor, molecule.mass, ppm, spectrum.charge, mode)
     if not fitting:
-        return (
+        return Reason(
             "has no adduct, and none of the usual ones fits "
-            f"(precursor {precursor:.4f}, molecule {molecule.mass:.4f})"
+            f"(precursor {precursor:.4f}, molecule {molecule.mass:.4f})",
+            "precursor-mismatch",
         )
     if len(fitting) > 1:
         names = " and ".join(adduct.name for adduct in fitting)
-        return f"has no adduct, and more than one of the usual ones fits ({names})"
+        reason = f"has no adduct, and more than one of the usual ones fits ({names})"
+        return Reason(reason, "no-adduct")
     return dataclasses.replace(
         spectrum, adduct=fitting[0].name, charge=fitting[0].charge,
         metadata=spectrum.metadata | {"adduct_from": INFERRED},

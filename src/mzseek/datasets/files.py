@@ -9,12 +9,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from mzseek.core.errors import DatasetError, InputError
+from mzseek.core.errors import DatasetError, InputError, Reason
 from mzseek.core.registry import FOLDS
 from mzseek.io import StrPath, atomic_file, iter_members, open_source, text_lines
 from mzseek.io.json_stream import too_long
 from mzseek.io.manifest import Manifest, kind_of, why_not
-from mzseek.io.skipped import Reason, Report
+from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_FAULTS
 from mzseek.io.text_tables import cell_text, format_names, text_cell
 from mzseek.spectra import Spectrum, read_spectra
@@ -132,12 +132,10 @@ def read_table(path: StrPath, report: Report, intensity_floor: float = 0.0) -> I
     for spectrum in read_spectra(path, report, intensity_floor=intensity_floor):
         fold = spectrum.metadata.get("fold")
         if "smiles" not in spectrum.metadata:
-            report(f"{path}: {spectrum.identifier}", "has no SMILES")
+            report(f"{path}: {spectrum.identifier}", Reason("has no SMILES", "no-molecule"))
         elif fold is not None and fold not in FOLDS:
-            report(
-                f"{path}: {spectrum.identifier}",
-                f"fold {shorten(fold)!r} is unknown, expected one of {', '.join(FOLDS)}",
-            )
+            reason = f"fold {shorten(fold)!r} is unknown, expected one of {', '.join(FOLDS)}"
+            report(f"{path}: {spectrum.identifier}", Reason(reason, "unknown-name"))
         else:
             yield spectrum
 
@@ -222,7 +220,7 @@ def _columns(path: Path) -> list[str]:
     return []
 
 
-EMPTY_LIST = "empty list"  # code of the reason, for `data check`
+EMPTY_LIST = "empty-list"  # code of the reason, for `data check`
 
 
 def read_candidates(path: StrPath, report: Report) -> Iterator[tuple[str, list[str]]]:
@@ -273,18 +271,19 @@ def _parse(text: str | None) -> tuple[str, Any, str | None]:
     try:
         ((key, candidates),) = json.loads("{" + text + "}").items()
     except (ValueError, RecursionError) as error:
-        return "", None, f"is not valid JSON ({shorten(str(error))})"
+        return "", None, Reason(f"is not valid JSON ({shorten(str(error))})", "malformed")
     return key, candidates, None
 
 
 def _why_not(key: str, candidates: object, seen: dict[int, int]) -> str | None:
     """Why an entry is skipped; of lists for one key the first stays."""
     if not isinstance(candidates, list) or not all(isinstance(c, str) for c in candidates):
-        return "its candidates are not a list of SMILES"
+        return Reason("its candidates are not a list of SMILES", "malformed")
     if not candidates:
-        return Reason("its candidate list is empty", code=EMPTY_LIST)
+        return Reason("its candidate list is empty", EMPTY_LIST)
     if hash(key) in seen:
         same = seen[hash(key)] == hash(tuple(candidates))
         others = "the same" if same else "other"
-        return f"is listed a second time, with {others} candidates; the first list is used"
+        reason = f"is listed a second time, with {others} candidates; the first list is used"
+        return Reason(reason, "duplicate")
     return None

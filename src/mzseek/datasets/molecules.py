@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from mzseek.chem.fingerprint_kinds import molecule_rows
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import DescribedMolecule, describe_molecules, parse_molecule, standardise
-from mzseek.core.errors import DatasetError, MoleculeError
+from mzseek.core.errors import DatasetError, MoleculeError, Reason
 from mzseek.core.ragged import pointers
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.files import read_candidates, read_table
@@ -53,7 +53,7 @@ def describe_batch(
             molecule = parse_molecule(text)
             parsed.append(standardise(molecule, keep_stereo=keep_stereo) if standard else molecule)
         except MoleculeError as error:
-            parsed.append(str(error))
+            parsed.append(error.reason)
     molecules = [molecule for molecule in parsed if not isinstance(molecule, str)]
     rows = molecule_rows(molecules, kind, threads=1)
     described = map(FingerprintedMolecule, describe_molecules(molecules), rows)
@@ -245,7 +245,7 @@ def collect(
     for spectrum in read_table(spectra, collected.skip, intensity_floor):
         if not ((spectrum.mz >= low) & (spectrum.mz <= high)).any():
             reason = f"has no peak between m/z {low:g} and {high:g}"
-            collected.skip(f"{spectra}: {spectrum.identifier}", reason)
+            collected.skip(f"{spectra}: {spectrum.identifier}", Reason(reason, "no-peaks"))
             continue
         stated = spectrum.metadata
         fold = stated.get("fold")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import rdkit
 
 from mzseek.chem.fingerprinting import fingerprint_kind, manifest_version
-from mzseek.core.errors import CacheError, DatasetError, WriteError
+from mzseek.core.errors import CacheError, DatasetError, Reason, WriteError
 from mzseek.core.ragged import pointers
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.files import write_rejects
@@ -399,11 +399,11 @@ def _write_lists(
     for row in np.flatnonzero(~usable):
         where = f"{lists.source}: {smiles[lists.keys[row]][:60]}"
         if truth[row] < 0:
-            collected.skip(where, "its key was refused")
+            collected.skip(where, Reason("its key was refused", "bad-molecule"))
         elif not has_truth[row]:
-            collected.skip(where, "the molecule is not among its candidates")
+            collected.skip(where, Reason("the molecule is not among its candidates", "no-truth"))
         else:
-            collected.skip(where, "another key stands for the same molecule")
+            collected.skip(where, Reason("another key stands for the same molecule", "duplicate"))
     chosen = resolved.is_first(len(table)) & usable[resolved.list_index]
     identity = SAME_FINGERPRINT * resolved.same_fingerprint + SAME_INCHIKEY * resolved.same_inchikey
     sizes = np.bincount(resolved.list_index[chosen], minlength=len(truth))[usable]

@@ -170,7 +170,7 @@ def _batch(smiles: Sequence[str], cleavages: int) -> list[Fragments | str]:
         try:
             results.append(pieces(text, cleavages))
         except MoleculeError as error:
-            results.append(str(error))
+            results.append(error.reason)
     return results
 
 

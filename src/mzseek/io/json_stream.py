@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from mzseek.core.errors import InputError
+from mzseek.core.errors import InputError, Reason
 from mzseek.io.sources import MAX_MEMBER, MAX_VALUES, Readable
 
 # Strings, brackets and commas decide where a member ends. The patterns run over everything up to
@@ -72,12 +72,13 @@ def iter_members(stream: Readable, name: str, chunk: int = 1 << 20) -> Iterator[
             buffer = next(texts)
         except StopIteration:
             reason = f"ends in the middle of member {members + 1}"
-            raise InputError(name, reason) from None
+            raise InputError(name, reason, "truncated") from None
 
 
-def too_long() -> str:
+def too_long() -> Reason:
     """Return the reason why a member was skipped."""
-    return f"is longer than {MAX_MEMBER:,} characters, or has more than {MAX_VALUES:,} values"
+    reason = f"is longer than {MAX_MEMBER:,} characters, or has more than {MAX_VALUES:,} values"
+    return Reason(reason, "too-large")
 
 
 class _Splitter:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mzseek.core.errors import InputError
+from mzseek.core.errors import InputError, Reason
 from mzseek.core.text import visible as _visible
 from mzseek.io.sources import MAX_ROW, LongLine, Source, text_lines
 
@@ -86,7 +86,7 @@ _MAX_LINES = 50  # of a quoted cell; one that goes on for longer was never close
 _MAX_CELL = 2**31 - 1
 _MAX_NAME = 200  # characters of a column's name
 _MAX_SHOWN = 12
-_TOO_LONG = f"is longer than {MAX_ROW:,} characters"
+_TOO_LONG = Reason(f"is longer than {MAX_ROW:,} characters", "too-large")
 _MARKS = re.compile(r"[^a-z0-9]")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1a]")
@@ -175,6 +175,19 @@ class TextTable:
             next(lines, None)
             yield from table_rows(lines, self.delimiter, len(self.names), skip)
 
+    def whole_rows(self, skip: Skip) -> Iterator[Row]:
+        """Yield rows with a cell for each column; skip others, unless all further cells are empty.
+
+        See `rows`.
+        """
+        width = len(self.names)
+        for number, cells in self.rows(skip):
+            if len(cells) < width or any(cells[width:]):
+                reason = f"has {len(cells)} columns, expected {width}"
+                skip(number, Reason(reason, "malformed"))
+            else:
+                yield number, cells[:width]
+
 
 def open_table(source: Source, fits: Callable[[Sequence[str]], bool]) -> TextTable | None:
     """Open a table with a header, by whichever delimiter gives column names that ``fits`` accepts.
@@ -236,7 +249,7 @@ def table_rows(lines: Iterator[Line], delimiter: str, width: int, skip: Skip) ->
             for _ in range(used - 1 if cells is not None else 0):
                 ahead.popleft()
         if cells is None:
-            skip(number, "has a quotation mark that is not closed")
+            skip(number, Reason("has a quotation mark that is not closed", "malformed"))
         else:
             yield number, cells
 

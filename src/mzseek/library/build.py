@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from rdkit import rdBase
 
 from mzseek.chem.molecules import DescribedMolecule, describe_first
-from mzseek.core.errors import LibraryError
+from mzseek.core.errors import LibraryError, Reason
 from mzseek.core.ragged import pointers
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.arrays import save_array
@@ -191,7 +191,8 @@ class _Builder:
         mode = polarity_of(spectrum)
         key = _key(index, mode, record, spectrum.mz, spectrum.intensities)
         if key in self._seen:
-            self.skip(f"{path}: {spectrum.identifier}", f"is a duplicate (of {self._seen[key]})")
+            reason = Reason(f"is a duplicate (of {self._seen[key]})", "duplicate")
+            self.skip(f"{path}: {spectrum.identifier}", reason)
             return
         name = spectrum.identifier
         name = self._names.take(f"{path.stem} {name}" if name in self._names else name)

@@ -49,7 +49,8 @@ def from_matchms(
     """
     if not is_spectrum(spectrum):
         raise SpectrumError(
-            f"is a {type(spectrum).__name__}, expected a Spectrum or a matchms spectrum"
+            f"is a {type(spectrum).__name__}, expected a Spectrum or a matchms spectrum",
+            "malformed",
         )
     peaks = getattr(spectrum, "peaks", spectrum)
     mz, intensities = np.asarray(peaks.mz), np.asarray(peaks.intensities)
@@ -102,14 +103,15 @@ def as_spectra(
         except SpectrumError as error:
             if rejects is None or not is_spectrum(spectrum):
                 raise SpectrumError(f"{where}: {error}") from error
-            reporter(rejects)(where, str(error))
+            reporter(rejects)(where, error.reason)
 
 
 def _checked(spectrum: Spectrum) -> Spectrum:
     """Return a spectrum less the peaks that cannot be; the same object if it is sound."""
     if not 0 < spectrum.precursor_mz <= MAX_MZ:
         raise SpectrumError(
-            f"precursor m/z {spectrum.precursor_mz:g} is not between 0 and {MAX_MZ:,.0f}"
+            f"precursor m/z {spectrum.precursor_mz:g} is not between 0 and {MAX_MZ:,.0f}",
+            "bad-number",
         )
     mz, intensities, skipped = measurable_peaks(spectrum.mz, spectrum.intensities)
     mz, intensities = clean_peaks(mz, intensities)

@@ -62,12 +62,14 @@ def parse_number(
     if _MAYBE_THOUSANDS.fullmatch(text) and not decimal_comma:
         thousands = float(text.replace(",", ""))
         if limit is None or thousands <= limit:
-            raise SpectrumError(f"{what} {text!r} could be {thousands:g} or a decimal comma")
+            raise SpectrumError(
+                f"{what} {text!r} could be {thousands:g} or a decimal comma", "bad-number"
+            )
     if _NUMBER.fullmatch(text):
         return float(text.replace(",", "."))
     if _NOT_FINITE.fullmatch(text):
         return float(text)
-    raise SpectrumError(f"{what} {shorten(text)!r} is not a number")
+    raise SpectrumError(f"{what} {shorten(text)!r} is not a number", "bad-number")
 
 
 def leading_number(text: str) -> float | None:
@@ -174,7 +176,9 @@ def parse_charge(text: str) -> tuple[int, bool] | None:
         text = signed[1]
     match = _CHARGE.fullmatch(text)
     if match is None:
-        raise SpectrumError(f"charge {shorten(text)!r} is not one charge such as 1+, -2 or 1")
+        raise SpectrumError(
+            f"charge {shorten(text)!r} is not one charge such as 1+, -2 or 1", "bad-charge"
+        )
     leading, after, digits, trailing, plus, minus = match.groups()
     if plus or minus:
         return (len(plus) if plus else -len(minus)), True
@@ -254,9 +258,13 @@ def _parse_peak(number: int, line: str, decimal_comma: bool) -> tuple[float, flo
         columns = columns[0].split(",")
     where = f"line {number}:"
     if len(columns) < 2:
-        raise SpectrumError(f"{where} {shorten(line)!r} is no peak, expected m/z and intensity")
+        raise SpectrumError(
+            f"{where} {shorten(line)!r} is no peak, expected m/z and intensity", "bad-peak"
+        )
     if len(columns) >= 4 and len(columns) % 2 == 0 and all(is_number(word) for word in columns):
-        raise SpectrumError(f"{where} {shorten(line)!r}: one peak with more columns, or several?")
+        raise SpectrumError(
+            f"{where} {shorten(line)!r}: one peak with more columns, or several?", "bad-peak"
+        )
     mz = parse_number(columns[0], f"{where} m/z", decimal_comma=decimal_comma, limit=MAX_MZ)
     return mz, parse_number(columns[1], f"{where} intensity", decimal_comma=decimal_comma)
 
@@ -292,11 +300,13 @@ def clean_peaks(
     mz = np.asarray(mz, dtype=np.float64)
     intensities = np.asarray(intensities, dtype=np.float64)
     if mz.shape != intensities.shape or mz.ndim != 1:
-        raise SpectrumError(f"{mz.size} m/z values but {intensities.size} intensities")
+        raise SpectrumError(
+            f"{mz.size} m/z values but {intensities.size} intensities", "peak-count"
+        )
     if mz.size == 0:
-        raise SpectrumError("has no peaks")
+        raise SpectrumError("has no peaks", "no-peaks")
     if mz.size > MAX_PEAKS:
-        raise SpectrumError(f"has {mz.size:,} peaks, expected at most {MAX_PEAKS:,}")
+        raise SpectrumError(f"has {mz.size:,} peaks, expected at most {MAX_PEAKS:,}", "too-large")
     largest = float(intensities.max())
     # Four comparisons that a NaN fails too: only a damaged record is looked at more closely.
     is_sound = mz.min() > 0 and mz.max() <= MAX_MZ and intensities.min() >= 0
@@ -307,7 +317,7 @@ def clean_peaks(
         _refuse(intensities < 0, mz, intensities, "has a negative intensity")
         _refuse(intensities > MAX_INTENSITY, mz, intensities, f"is past {MAX_INTENSITY:g}")
     if largest == 0:
-        raise SpectrumError("has no peak of positive intensity")
+        raise SpectrumError("has no peak of positive intensity", "no-peaks")
     if floor > 0 or intensities.min() == 0:
         keep = (intensities > 0) & (intensities >= floor * largest)
         mz, intensities = mz[keep], intensities[keep]
@@ -394,4 +404,6 @@ def looks_like_profile(mz: FloatArray, intensities: FloatArray) -> bool:
 def _refuse(bad: npt.NDArray[np.bool_], mz: FloatArray, intensities: FloatArray, why: str) -> None:
     if bad.any():
         first = int(np.argmax(bad))
-        raise SpectrumError(f"peak {first + 1} (m/z {mz[first]:g}, {intensities[first]:g}) {why}")
+        raise SpectrumError(
+            f"peak {first + 1} (m/z {mz[first]:g}, {intensities[first]:g}) {why}", "bad-peak"
+        )

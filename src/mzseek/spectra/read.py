@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mzseek.core.errors import InputError, SpectrumError
+from mzseek.core.errors import InputError, Reason, SpectrumError
 from mzseek.io import Source, StrPath, open_source, zip_sources
 from mzseek.io.skipped import Report, SkipTarget, reporter
 from mzseek.io.sources import MAX_FAULTS, paths_below
@@ -130,7 +130,8 @@ def _read_source(source: Source, kind: SpectrumFormat, opened: Opened | None) ->
         yield Record(error.where, problem=error.reason)
         return
     if count == 0:
-        yield Record(source.name, problem=f"holds no record, expected {kind.record_form}")
+        reason = Reason(f"holds no record, expected {kind.record_form}", "no-records")
+        yield Record(source.name, problem=reason)
 
 
 def _convert_all(
@@ -145,14 +146,14 @@ def _convert_all(
                 name, is_stated = identifier_of(record)
                 if is_stated and name in names:
                     reason = f"identifier {shorten(name)!r} was used by an earlier record"
-                    raise SpectrumError(reason)
+                    raise SpectrumError(reason, "duplicate")
             except SpectrumError as error:
-                report(record.where, str(error))
+                report(record.where, error.reason)
                 faults += 1
                 if faults < MAX_FAULTS:
                     continue
                 reason = f"{faults:,} records in a row could not be read"
-                report(record.where, f"the file is given up here: {reason}")
+                report(record.where, Reason(f"the file is given up here: {reason}", "given-up"))
                 break
             faults = 0
             unique = names.take(name)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.chem.adducts import Adduct, parse_adduct
-from mzseek.core.errors import AdductError, SpectrumError
+from mzseek.core.errors import AdductError, Reason, SpectrumError
 from mzseek.io.sources import (
     MAX_FIELD_TEXT,
     MAX_FIELDS,
@@ -152,7 +152,7 @@ class Record:
             reason = f"has fields of more than {MAX_FIELD_TEXT:,} characters"
         name, plain_key = canonical_key(key), key.strip().lower()
         if reason or not name:
-            self.problem = self.problem or reason or None
+            self.problem = self.problem or (Reason(reason, "too-large") if reason else None)
             return
         if name == "retention_time":
             value = with_time_unit(value, _TIME_UNITS.get(plain_key, ""))
@@ -169,7 +169,7 @@ class Record:
             self.others.setdefault(name, []).append(value)
         elif self._keys.get(name) == plain_key and value != before:
             reason = f"states two {_ONE_ONLY[name]}, {shorten(before)!r} and {shorten(value)!r}"
-            self.problem = self.problem or reason
+            self.problem = self.problem or Reason(reason, "contradiction")
 
     def values(self, name: str) -> list[str]:
         """Return all values that a field was given, those that mean nothing left out."""
@@ -179,9 +179,14 @@ class Record:
         return [value for value in values if not is_nothing(value)]
 
 
-def long_line(number: int) -> str:
+def long_line(number: int) -> Reason:
     """Return why a record with a `LongLine` is skipped."""
-    return f"line {number} is longer than {MAX_LINE:,} bytes"
+    return Reason(f"line {number} is longer than {MAX_LINE:,} bytes", "too-large")
+
+
+def too_many_peaks(count: int) -> Reason:
+    """Return why a record with more than `MAX_PEAKS` peaks is skipped."""
+    return Reason(f"has {count:,} peaks, expected at most {MAX_PEAKS:,}", "too-large")
 
 
 class PeakBlock:
@@ -211,14 +216,16 @@ class PeakBlock:
     def fill(self, record: Record) -> None:
         """Parse the lines into the record, or note why that failed."""
         if self._count > MAX_PEAKS:
-            record.problem = f"has {self._count:,} peaks, expected at most {MAX_PEAKS:,}"
+            record.problem = too_many_peaks(self._count)
         elif self._size > MAX_PEAK_TEXT:
-            record.problem = f"has peak lines of more than {MAX_PEAK_TEXT:,} characters"
+            record.problem = Reason(
+                f"has peak lines of more than {MAX_PEAK_TEXT:,} characters", "too-large"
+            )
         else:
             try:
                 record.mz, record.intensities = parse_peak_lines(self._lines, self._numbers)
             except SpectrumError as error:
-                record.problem = record.problem or str(error)
+                record.problem = record.problem or error.reason
 
 
 class UniqueNames:
@@ -292,11 +299,13 @@ def to_spectrum(
     fields = record.fields
     if _MS1.fullmatch(fields.get("ms_level", "").strip()):
         if _EI.search(fields.get("instrument_type", "")):
-            raise SpectrumError("is an EI spectrum, in which no ion was selected, expected MS/MS")
-        raise SpectrumError("is an MS1 spectrum, expected MS2 or higher")
+            raise SpectrumError(
+                "is an EI spectrum, in which no ion was selected, expected MS/MS", "ei"
+            )
+        raise SpectrumError("is an MS1 spectrum, expected MS2 or higher", "ms1")
     stated, count = fields.get("num_peaks", "").strip(), str(np.size(record.mz))
     if stated.isdecimal() and (stated.lstrip("0") or "0") != count:
-        raise SpectrumError(f"says it has {shorten(stated)} peaks, but has {count}")
+        raise SpectrumError(f"says it has {shorten(stated)} peaks, but has {count}", "peak-count")
     given_mz, given_intensities, skipped = record.mz, record.intensities, 0
     if skip_bad_peaks:
         given_mz, given_intensities, skipped = measurable_peaks(given_mz, given_intensities)
@@ -306,7 +315,7 @@ def to_spectrum(
         value = leading_number(text) if _MAYBE_INFINITE.search(text) else None
         if value is not None and math.isinf(value):
             what = name.replace("_", " ")
-            raise SpectrumError(f"{what} {shorten(text)!r} is not a finite number")
+            raise SpectrumError(f"{what} {shorten(text)!r} is not a finite number", "bad-number")
     mode = parse_ion_mode(fields.get("ionmode", "") or fields.get("ionization_mode", ""))
     adduct = _adduct(record, mode)
     charge, conflict = _charge(record, adduct, mode)
@@ -358,10 +367,10 @@ def _adduct(record: Record, mode: str | None) -> Adduct | None:
             try:  # "M" alone has no charge but for the ion mode
                 adduct = parse_adduct(text, mode)
             except AdductError:
-                raise SpectrumError(f"adduct {error}") from error
+                raise SpectrumError(f"adduct {error}", "bad-adduct") from error
         adducts[adduct.name] = adduct
     if len(adducts) > 1:
-        raise SpectrumError(f"states two adducts, {' and '.join(adducts)}")
+        raise SpectrumError(f"states two adducts, {' and '.join(adducts)}", "contradiction")
     return next(iter(adducts.values()), None)
 
 
@@ -380,7 +389,7 @@ def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> tuple[in
         return None, ""
     for what, charge in sizes[1:]:
         if abs(charge) != abs(sizes[0][1]):
-            raise SpectrumError(f"{what} contradicts {sizes[0][0]}")
+            raise SpectrumError(f"{what} contradicts {sizes[0][0]}", "contradiction")
     signs = [(what, charge > 0) for what, charge in ion[:1]]
     signs += [(f"{mode} ion mode", mode == "positive")] if mode is not None else []
     signs += [(what, charge > 0) for what, charge, is_signed in stated if is_signed]
@@ -389,7 +398,7 @@ def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> tuple[in
     winner, is_positive = signs[0]
     against = [(what, positive) for what, positive in signs[1:] if positive != is_positive]
     if against and not ion and (mode is None or is_positive):
-        raise SpectrumError(f"{against[0][0]} contradicts {winner}")
+        raise SpectrumError(f"{against[0][0]} contradicts {winner}", "contradiction")
     size = abs(sizes[0][1])
     used = "adduct" if ion else "ion mode"
     conflict = f"{against[0][0]} beside {winner}: the {used} was used" if against else ""
@@ -406,7 +415,9 @@ def _stated_ion(record: Record, adduct: Adduct | None) -> list[tuple[str, int]]:
             unknown = parse_charge(tail[1])
             ions += [(f"adduct {shorten(text)}", unknown[0])] if unknown else []
     if any((charge > 0) != (ions[0][1] > 0) for _, charge in ions):
-        raise SpectrumError(f"states two adducts, {' and '.join(what for what, _ in ions)}")
+        raise SpectrumError(
+            f"states two adducts, {' and '.join(what for what, _ in ions)}", "contradiction"
+        )
     return ions
 
 
@@ -419,11 +430,15 @@ def _precursor_mz(record: Record, adduct: Adduct | None) -> float:
             if value == 0:
                 continue
             if not 0 < value <= MAX_MZ:
-                raise SpectrumError(f"{what} {value:g} is not between 0 and {MAX_MZ:,.0f}")
+                raise SpectrumError(
+                    f"{what} {value:g} is not between 0 and {MAX_MZ:,.0f}", "bad-number"
+                )
             values.append(value)
     if values:
         if max(values) - min(values) > _PRECURSOR_AGREEMENT:
-            raise SpectrumError(f"states two precursor m/z, {min(values):g} and {max(values):g}")
+            raise SpectrumError(
+                f"states two precursor m/z, {min(values):g} and {max(values):g}", "contradiction"
+            )
         return values[0]
     fields = record.fields
     mass_text = fields.get("parent_mass", "")
@@ -433,11 +448,12 @@ def _precursor_mz(record: Record, adduct: Adduct | None) -> float:
             try:
                 return adduct.precursor_mz(mass)
             except AdductError as error:
-                raise SpectrumError(str(error)) from error
+                raise SpectrumError(error.reason) from error
     stated = ", ".join(
         f"{n} {shorten(fields[n])}" for n in ("parent_mass", "adduct") if n in fields
     )
     raise SpectrumError(
         "has no precursor m/z, and no parent mass with an adduct to derive it from"
-        + (f" (only {stated})" if stated else "")
+        + (f" (only {stated})" if stated else ""),
+        "no-precursor",
     )

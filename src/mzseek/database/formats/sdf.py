@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from mzseek.core.errors import InputError
+from mzseek.core.errors import InputError, Reason
 from mzseek.database.formats.tables import FEATURE, KNOWN, one_line
 from mzseek.database.records import MoleculeRecord, Reader
 from mzseek.io import LongLine, Source, text_lines
@@ -50,12 +50,12 @@ def _read(
         for number, lines in _records(text_lines(stream)):
             where = f"{source.name}: record {number}"
             if lines is None:
-                report(where, f"is longer than {MAX_RECORD:,} characters")
+                report(where, Reason(f"is longer than {MAX_RECORD:,} characters", "too-large"))
                 continue
             block, rest = _block(lines)
             reason = _problem(block)
             if reason:
-                report(where, reason)
+                report(where, Reason(reason, "bad-molecule"))
                 continue
             fields = _fields(rest)
             try:
@@ -64,7 +64,7 @@ def _read(
                 )
                 feature = _value(where, fields, FEATURE, named) if FEATURE in named else ""
             except InputError as error:
-                report(where, error.reason)
+                report(where, Reason(error.reason, "contradiction"))
                 continue
             identifier = identifier or one_line(lines[0])
             yield MoleculeRecord(

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 
 from mzseek.chem.molecules import inchi_text, parse_molecule
-from mzseek.core.errors import MoleculeError
+from mzseek.core.errors import MoleculeError, Reason
 from mzseek.database.formats.tables import (
     MOLECULE,
     find_columns,
@@ -146,4 +146,4 @@ def _read(
                     f"{source.name}: line {number}", text, identifier, name, origin
                 )
             else:
-                skip(number, "has no molecule")
+                skip(number, Reason("has no molecule", "no-molecule"))

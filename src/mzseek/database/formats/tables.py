@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as types
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-from mzseek.core.errors import InputError, MzseekError
+from mzseek.core.errors import InputError, MzseekError, Reason
 from mzseek.core.registry import check_name
 from mzseek.database.records import MoleculeRecord, Reader
 from mzseek.io import Source
@@ -203,19 +203,13 @@ def _read(
     table: TextTable, columns: Mapping[str, int], is_listed: bool, report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
     """Records of a table, line by line."""
-    file, width = table.source.name, len(table.names)
+    file = table.source.name
 
     def skip(number: int, reason: str) -> None:
         report(f"{file}: line {number}", reason)
 
-    def rows() -> Iterator[tuple[str, Sequence[str]]]:
-        for number, cells in table.rows(skip):
-            if len(cells) != width and any(cells[width:] or ["short"]):
-                skip(number, f"has {len(cells)} columns, expected {width}")
-            else:
-                yield f"{file}: line {number}", cells
-
-    for record in _records(rows(), columns, report, origin):
+    rows = ((f"{file}: line {number}", cells) for number, cells in table.whole_rows(skip))
+    for record in _records(rows, columns, report, origin):
         yield record._replace(is_listed=True) if is_listed else record
 
 
@@ -229,7 +223,7 @@ def _records(
     for where, cells in rows:
         record = record_of(where, cells, columns, origin)
         if record is None:
-            report(where, "has no molecule")
+            report(where, Reason("has no molecule", "no-molecule"))
         else:
             yield record
 
@@ -293,7 +287,7 @@ def _read_workbook(
         for number, cells in islice(_rows(book, sheet), 1, None):
             where = f"{path}: row {number}"
             if sum(map(len, cells)) > MAX_ROW:
-                report(where, f"is longer than {MAX_ROW:,} characters")
+                report(where, Reason(f"is longer than {MAX_ROW:,} characters", "too-large"))
             else:
                 yield where, cells
 
@@ -392,7 +386,7 @@ def _read_parquet(
                 try:
                     yield where, [_text_parquet(value) for value in values]
                 except ValueError as error:
-                    report(where, str(error))
+                    report(where, Reason(str(error), "malformed"))
 
     order = {meaning: index for index, meaning in enumerate(columns)}
     yield from _records(rows(), order, report, origin)

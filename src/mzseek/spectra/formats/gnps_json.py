@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from mzseek.core.errors import InputError
+from mzseek.core.errors import InputError, Reason
 from mzseek.io import LongLine, Source, iter_members, text_lines
 from mzseek.io.json_stream import too_long
 from mzseek.io.sources import MAX_MEMBER, MAX_PEAKS, MAX_VALUES
 from mzseek.spectra.parsing import shorten, with_time_unit
-from mzseek.spectra.records import READ_FIELDS, Record, canonical_key, long_line
+from mzseek.spectra.records import READ_FIELDS, Record, canonical_key, long_line, too_many_peaks
 
 _MAX_FIELDS = 500
 _MAX_LISTED = 20  # values of a field that is a list
 _PEAKS = ("peaks_json", "peaks")
 _GNPS_SPECTRUM, _GNPS_ANNOTATIONS = "spectruminfo", "annotations"
-_NO_PEAKS = "is no spectrum: has no list of peaks under peaks_json"
+_NO_PEAKS = Reason("is no spectrum: has no list of peaks under peaks_json", "no-peaks")
 # MoNA's names that no other file has.
 _MONA_NAMES = {"ionization mode": "ionmode", "inchiKey": "inchikey"}
 _MONA_PEAKS, _MONA_METADATA, _MONA_COMPOUNDS = "spectrum", "metaData", "compound"
@@ -102,7 +102,8 @@ def _fill(record: Record, text: str | None) -> Record:
     try:
         entry = json.loads(text, object_pairs_hook=_Object)
         if not isinstance(entry, _Object):
-            record.problem = f"is {shorten(text)}, expected an object with peaks_json"
+            reason = f"is {shorten(text)}, expected an object with peaks_json"
+            record.problem = Reason(reason, "malformed")
             return record
         if isinstance(entry.get(_MONA_PEAKS), str) and _MONA_METADATA in entry:
             _read_mona(record, entry)
@@ -115,12 +116,13 @@ def _fill(record: Record, text: str | None) -> Record:
         for part in parts:
             for key in part.twins:
                 if key in _PEAKS or canonical_key(key) in READ_FIELDS:
-                    record.problem = f"has two values of one key, {shorten(key)!r}, expected one"
+                    reason = f"has two values of one key, {shorten(key)!r}, expected one"
+                    record.problem = Reason(reason, "contradiction")
                     return record
             _read_fields(record, part)
         _read_peaks(record, parts[0])
     except (ValueError, TypeError, RecursionError) as error:
-        record.problem = f"is not valid JSON ({shorten(str(error))})"
+        record.problem = Reason(f"is not valid JSON ({shorten(str(error))})", "malformed")
     return record
 
 
@@ -156,14 +158,14 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
 
 def _set_peaks(record: Record, peaks: list[Any], form: str) -> None:
     if len(peaks) > MAX_PEAKS:
-        record.problem = f"has {len(peaks):,} peaks, expected at most {MAX_PEAKS:,}"
+        record.problem = too_many_peaks(len(peaks))
         return
     try:
         values = np.array(peaks, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):  # the last: whole numbers past all floats
         values = np.empty(0)
     if values.ndim != 2 or values.shape[1] < 2:
-        record.problem = f"has a peak that is not {form}"
+        record.problem = Reason(f"has a peak that is not {form}", "bad-peak")
     else:
         record.mz, record.intensities = values[:, 0].copy(), values[:, 1].copy()
 
@@ -183,9 +185,9 @@ def _read_mona(record: Record, entry: dict[str, Any]) -> None:
     _read_mona_metadata(record, entry.get(_MONA_METADATA))
     words = str(entry[_MONA_PEAKS]).split()
     if not words:
-        record.problem = "has no peaks"
+        record.problem = Reason("has no peaks", "no-peaks")
     elif any(word.count(":") != 1 for word in words):
-        record.problem = "has a peak that is not m/z:intensity"
+        record.problem = Reason("has a peak that is not m/z:intensity", "bad-peak")
     else:
         _set_peaks(record, [word.split(":") for word in words], "m/z:intensity")
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from mzseek.core.errors import Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.spectra.parsing import is_number, leading_number, shorten
 from mzseek.spectra.records import PeakBlock, Record, long_line
@@ -41,7 +42,7 @@ _FIELDS = {
 _TIME = "retention_time"
 _MOST_MINUTES = 120.0
 
-_NO_END = "has no // at its end: it may have been cut short"
+_NO_END = Reason("has no // at its end: it may have been cut short", "truncated")
 
 
 def looks_like(head: str) -> bool:
@@ -68,7 +69,8 @@ def read(source: Source) -> Iterator[Record]:
                 count += 1
                 where = source.name if count == 1 else f"{source.name}: record {count}"
                 record, peaks, in_peaks = Record(where, fallback_name=where), PeakBlock(), False
-                record.problem = None if is_begin else f"has no ACCESSION (line {number})"
+                if not is_begin:
+                    record.problem = Reason(f"has no ACCESSION (line {number})", "malformed")
             if record is None:
                 continue
             if isinstance(line, LongLine):
@@ -113,9 +115,10 @@ def _add_line(record: Record, line: str) -> None:
         record.add(_FIELDS[tag], value)
 
 
-def _finish(record: Record, peaks: PeakBlock, problem: str | None = None) -> Record:
+def _finish(record: Record, peaks: PeakBlock, problem: Reason | None = None) -> Record:
     peaks.fill(record)
     record.problem = record.problem or problem
     if "deprecated" in record.fields:
-        record.problem = f"is deprecated ({shorten(record.fields['deprecated'])})"
+        reason = f"is deprecated ({shorten(record.fields['deprecated'])})"
+        record.problem = Reason(reason, "deprecated")
     return record

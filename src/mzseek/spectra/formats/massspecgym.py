@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mzseek.core.errors import InputError
+from mzseek.core.errors import InputError, Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_LINE, MAX_PEAKS
 from mzseek.io.text_tables import find_column, normalise_name
 from mzseek.spectra.parsing import shorten
-from mzseek.spectra.records import READ_FIELDS, Record, long_line
+from mzseek.spectra.records import READ_FIELDS, Record, long_line, too_many_peaks
 
 _PEAK_COLUMNS = ("mzs", "intensities")
 _READ_COLUMNS = tuple(sorted({normalise_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))
@@ -49,7 +49,8 @@ def read(source: Source) -> Iterator[Record]:
             if isinstance(line, LongLine):
                 record.problem = long_line(number)
             elif len(values) != len(columns):
-                record.problem = f"has {len(values)} columns, expected {len(columns)}"
+                reason = f"has {len(values)} columns, expected {len(columns)}"
+                record.problem = Reason(reason, "malformed")
             else:
                 _fill(record, dict(zip(columns, values, strict=True)))
             yield record
@@ -63,13 +64,14 @@ def _fill(record: Record, row: dict[str, str]) -> None:
     for name in _PEAK_COLUMNS:
         texts = row[name].strip('"[] ').removesuffix(",").split(",")
         if len(texts) > MAX_PEAKS:
-            record.problem = f"has {len(texts):,} peaks, expected at most {MAX_PEAKS:,}"
+            record.problem = too_many_peaks(len(texts))
             return
         try:
             if "_" in row[name]:  # Python reads "1_0" as 10
                 raise ValueError("'_' in a number")
             arrays.append(np.array([float(text) for text in texts] if texts != [""] else []))
         except ValueError as error:
-            record.problem = f"column {name} is not a list of numbers ({shorten(str(error))})"
+            reason = f"column {name} is not a list of numbers ({shorten(str(error))})"
+            record.problem = Reason(reason, "bad-peak")
             return
     record.mz, record.intensities = arrays

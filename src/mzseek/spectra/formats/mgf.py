@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from mzseek.chem.adducts import parse_adduct
-from mzseek.core.errors import AdductError
+from mzseek.core.errors import AdductError, Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.spectra.parsing import shorten
 from mzseek.spectra.records import PeakBlock, Record, long_line
@@ -68,12 +68,13 @@ def read(source: Source) -> Iterator[Record]:
                 if record is None:
                     count += 1
                     record, peaks = _begin(source, count, number), PeakBlock()
-                    record.problem = "has no BEGIN IONS"
+                    record.problem = Reason("has no BEGIN IONS", "malformed")
                 _add_line(record, peaks, number, line)
     if record is not None:
         if not line.endswith("\n"):
             # With a whole last line only END IONS was forgotten; without one the file was cut.
-            record.problem = "the file ends in the middle of a line, before END IONS"
+            reason = "the file ends in the middle of a line, before END IONS"
+            record.problem = Reason(reason, "truncated")
         yield _finish(record, peaks, header)
 
 
@@ -91,7 +92,8 @@ def _add_line(record: Record, peaks: PeakBlock, number: int, line: str) -> None:
         key, _, value = text.partition("=")
         record.add(key, value)
     elif text[0].isalpha() and text[:3].lower() not in {"nan", "inf"}:
-        record.problem = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
+        reason = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
+        record.problem = Reason(reason, "malformed")
     else:
         peaks.add(number, text)
 

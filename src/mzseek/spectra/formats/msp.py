@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from mzseek.core.errors import Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra.parsing import is_number, shorten, with_time_unit
@@ -78,7 +79,7 @@ def read(source: Source) -> Iterator[Record]:
     if record is not None:
         if "num_peaks" not in record.fields and not line.endswith("\n"):
             reason = "the file ends in the middle of a line, before its number of peaks"
-            record.problem = record.problem or reason
+            record.problem = record.problem or Reason(reason, "truncated")
         yield _finish(record, peaks, keys)
 
 
@@ -102,7 +103,7 @@ def _finish(record: Record, peaks: PeakBlock, keys: set[str]) -> Record:
         time = record.fields.get("retention_time", "")
         record.fields["retention_time"] = with_time_unit(time, "min")
     if not record.fields.get("compound_name"):
-        record.problem = record.problem or "has no Name"
+        record.problem = record.problem or Reason("has no Name", "malformed")
     else:
         record.fallback_name = record.fields["compound_name"]
     return record
@@ -112,9 +113,8 @@ def _add_entry(record: Record, key: str, value: str) -> None:
     key = key.strip().lower()
     if key == "num peaks":
         if "num_peaks" in record.others:  # the name between the two is missing
-            record.problem = (
-                record.problem or "states Num Peaks twice: two records that ran together"
-            )
+            reason = "states Num Peaks twice: two records that ran together"
+            record.problem = record.problem or Reason(reason, "malformed")
         record.others["num_peaks"] = []
         record.fields["num_peaks"] = value.strip()
     elif record.problem is not None and record.fields.get("compound_name"):
@@ -144,12 +144,12 @@ def _add_peaks(record: Record, peaks: PeakBlock, number: int, line: str) -> None
     elif len(columns) > 2 and len(columns) % 2 == 0 and all(map(is_number, columns)):
         # NIST allows several peaks a line. Whether this is meant shows in their number.
         if not record.fields.get("num_peaks"):
-            record.problem = (
-                f"line {number}: several numbers, and no Num Peaks to tell what they are"
-            )
+            reason = f"line {number}: several numbers, and no Num Peaks to tell what they are"
+            record.problem = Reason(reason, "bad-peak")
         for i in range(0, len(columns), 2):
             peaks.add(number, f"{columns[i]} {columns[i + 1]}")
     elif columns and columns[0][0].isalpha() and columns[0][:3].lower() not in {"nan", "inf"}:
-        record.problem = f"line {number}: {shorten(line)!r} is neither 'Key: value' nor a peak"
+        reason = f"line {number}: {shorten(line)!r} is neither 'Key: value' nor a peak"
+        record.problem = Reason(reason, "malformed")
     else:
         peaks.add(number, text)

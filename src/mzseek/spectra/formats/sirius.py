@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mzseek.core.errors import Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra.parsing import with_time_unit
@@ -50,7 +51,8 @@ def read(source: Source) -> Iterator[Record]:
                 if block is None:
                     blocks += 1
                     block, peaks = _begin(source, blocks, number, compound), PeakBlock()
-                    block.problem = "has peaks that belong to no block (>ms2, >collision)"
+                    reason = "has peaks that belong to no block (>ms2, >collision)"
+                    block.problem = Reason(reason, "malformed")
                 if isinstance(line, LongLine):
                     block.problem = block.problem or long_line(number)
                 else:
@@ -151,7 +153,8 @@ def _begin(source: Source, blocks: int, number: int, compound: _Compound) -> Rec
 
 def _without_peaks(source: Source, compound: _Compound) -> Record:
     where = f"{source.name}: compound (line {compound.line})"
-    return Record(where, problem=compound.shared.problem or "has no block of peaks")
+    reason = Reason("has no block of peaks", "no-peaks")
+    return Record(where, problem=compound.shared.problem or reason)
 
 
 def _finish(block: Record, peaks: PeakBlock, compound: _Compound) -> Record:

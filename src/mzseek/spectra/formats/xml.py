@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.core.errors import InputError, SpectrumError
+from mzseek.core.errors import InputError, Reason, SpectrumError
 from mzseek.io import Source
 from mzseek.io.sources import MAX_ELEMENT_TEXT, MAX_ELEMENTS, MAX_PEAKS
 from mzseek.io.xml_stream import BrokenXmlError, Element, iter_elements
@@ -61,7 +61,9 @@ def decode_array(
         if compression == "zlib compression":
             data = _inflate(data, max_values * width)
         elif compression != "no compression":
-            raise SpectrumError(f"its peaks are packed in a way that is not known ({compression})")
+            raise SpectrumError(
+                f"its peaks are packed in a way that is not known ({compression})", "bad-packing"
+            )
         if len(data) > max_values * width:
             raise _too_many()
         if len(data) % width:
@@ -69,7 +71,7 @@ def decode_array(
     except (ValueError, RuntimeError, zlib.error) as error:
         if isinstance(error, SpectrumError):
             raise
-        raise SpectrumError(f"its peaks cannot be decoded ({error})") from error
+        raise SpectrumError(f"its peaks cannot be decoded ({error})", "bad-packing") from error
     return np.frombuffer(data, dtype=kind)
 
 
@@ -91,7 +93,8 @@ def _decode_numpress(
         decoder = getattr(importlib.import_module("pynumpress"), _NUMPRESS[compression])
     except ImportError as error:
         raise SpectrumError(
-            f"its peaks are packed by {compression}: pip install pynumpress, or convert with zlib"
+            f"its peaks are packed by {compression}: pip install pynumpress, or convert with zlib",
+            "bad-packing",
         ) from error
     if is_zipped:
         data = _inflate(data, max_values * 8)
@@ -101,7 +104,7 @@ def _decode_numpress(
 
 
 def _too_many() -> SpectrumError:
-    return SpectrumError(f"has more than {MAX_PEAKS:,} peaks")
+    return SpectrumError(f"has more than {MAX_PEAKS:,} peaks", "too-large")
 
 
 _GROUP = "referenceableParamGroup"
@@ -180,17 +183,19 @@ def _read(
                 name = element.attributes.get("id") or element.attributes.get("num")
                 name = shorten(_short_id(name) if name else f"record {count}", 200)
                 record = Record(f"{source.name}: record {count} ({name})", fallback_name=name)
-                reason = element.problem
+                reason = Reason(element.problem, "too-large") if element.problem else None
                 try:
                     fill(record, element)
-                except (ValueError, OverflowError, SpectrumError) as error:
-                    reason = reason or shorten(str(error), 200)
+                except SpectrumError as error:
+                    reason = reason or Reason(shorten(error.reason, 200), error.reason.code)
+                except (ValueError, OverflowError) as error:
+                    reason = reason or Reason(shorten(str(error), 200), "bad-number")
                 if record.fields.get("ms_level") != "1":  # survey scans are skipped for being so
                     record.problem = record.problem or reason
                 yield record
         except BrokenXmlError as error:
-            reason = f"broken XML after record {count} ({shorten(str(error), 90)})"
-            raise InputError(source.name, reason) from error
+            problem = f"broken XML after record {count} ({shorten(str(error), 90)})"
+            raise InputError(source.name, problem) from error
 
 
 def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
@@ -223,7 +228,7 @@ def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
             arrays[name] = array
     for name in ("m/z array", "intensity array"):
         if name not in arrays:
-            raise SpectrumError(f"has no {name}")
+            raise SpectrumError(f"has no {name}", "no-peaks")
     record.mz = _decode(arrays["m/z array"], groups)
     record.intensities = _decode(arrays["intensity array"], groups)
 
@@ -304,12 +309,12 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
         record.add("charge", precursor.attributes.get("precursorCharge", ""))
     level = record.fields.get("ms_level", "")
     if not level.isdecimal():
-        raise SpectrumError(f"msLevel {shorten(level)!r} is not a number")
+        raise SpectrumError(f"msLevel {shorten(level)!r} is not a number", "bad-number")
     if level == "1":
         return
     peaks = scan.all("peaks")
     if len(peaks) != 1:
-        raise SpectrumError(f"has {len(peaks)} elements <peaks>, expected one")
+        raise SpectrumError(f"has {len(peaks)} elements <peaks>, expected one", "no-peaks")
     attributes = peaks[0].attributes
     content = attributes.get("contentType") or attributes.get("pairOrder", "")
     if content not in _PAIRS:
