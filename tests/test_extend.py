@@ -110,11 +110,6 @@ from mzseek.io import text_lines
 from mzseek.spectra.records import Record
 
 
-def looks_like(head):
-    """Whether a file begins as one of these."""
-    return head.startswith("SPECTRUM ")
-
-
 def read(source):
     """Records of a file."""
     with source.open() as stream:
@@ -179,11 +174,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_lines(copy, "chem/fingerprinting.py", (after, line))
     add_file(copy, "spectra/formats/lines.py", SPECTRUM_FORMAT)
     add_lines(
-        copy, "spectra/formats/__init__.py",
-        ("from mzseek.spectra.records import Record", "from mzseek.spectra.formats import lines"),
+        copy, "spectra/read.py",
         (
             "FORMATS: dict[str, SpectrumFormat] = {",
-            '    "lines": SpectrumFormat("Lines", (".lines",), lines.looks_like, lines.read, ""),',
+            '    "lines": SpectrumFormat("Lines", (r"\\ASPECTRUM ",), "lines:read", "", (".lines",)),',
         ),
     )  # fmt: skip
     add_file(copy, "cli/commands/hello.py", COMMAND)

@@ -15,7 +15,7 @@ from mzseek.decision.utilities import GOALS
 from mzseek.evidence import CHANNELS
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS
-from mzseek.spectra.formats import FORMATS
+from mzseek.spectra.read import FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -20,7 +20,7 @@ from mzseek.datasets.prepare import prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.export.job import annotate_files
 from mzseek.spectra import read_spectra
-from mzseek.spectra.parsing import parse_time
+from mzseek.spectra.records import parse_time
 
 pytestmark = pytest.mark.shared
 

@@ -20,7 +20,7 @@ from mzseek.datasets.molecules import collect
 from mzseek.datasets.scored_table import read_scored_table
 from mzseek.io import read_object
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.parsing import leading_number
+from mzseek.spectra.records import leading_number
 
 _LONGEST_REASON = 1_000
 _LARGE = 3_000_000  # past it no second parser is asked

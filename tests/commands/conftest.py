@@ -13,7 +13,7 @@ import pytest
 
 from mzseek.database import build_database
 from mzseek.database.sources import file_sources
-from mzseek.io.locks import lock_path
+from mzseek.io.writing import lock_path
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
 

@@ -1,6 +1,6 @@
 import pytest
 
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 
 
 def table() -> Table:

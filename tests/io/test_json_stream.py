@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mzseek.core.errors import InputError
-from mzseek.io import iter_members, json_stream
+from mzseek.io import json_stream
+from mzseek.io.json_stream import iter_members
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(alphabet='[]{},"\\é\n ab'),

@@ -14,7 +14,7 @@ from mzseek.annotation.features import Feature
 from mzseek.chem import parse_molecule
 from mzseek.chem.depiction import structure
 from mzseek.core.errors import AnnotationError, MzseekError
-from mzseek.core.tables import Table
+from mzseek.core.text import Table
 from mzseek.fragments import Explanation, explain
 from mzseek.fragments.matching import LEAST, PPM
 from mzseek.spectra import Spectrum

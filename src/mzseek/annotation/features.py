@@ -9,14 +9,8 @@ import numpy as np
 from mzseek.core.errors import AnnotationError, Reason
 from mzseek.core.text import pluralize, visible
 from mzseek.spectra import Spectrum
-from mzseek.spectra.parsing import (
-    looks_like_profile,
-    merge_duplicates,
-    parse_time,
-    time_in_seconds,
-    with_time_unit,
-)
-from mzseek.spectra.records import SKIPPED_PEAKS
+from mzseek.spectra.records import SKIPPED_PEAKS, parse_time, time_in_seconds, with_time_unit
+from mzseek.spectra.spectrum import looks_like_profile, merge_duplicates
 
 _TEXT = re.compile(r"\s*([0-9.eE+-]+)\s*(ppm|da|mda|)\s*", re.IGNORECASE)
 _MOST_PPM, _MOST_MZ = 1000.0, 5.0

@@ -32,9 +32,8 @@ from mzseek.core.text import distinct_labels, pluralize
 from mzseek.io import StrPath
 from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
-from mzseek.spectra.convert import is_spectrum
-from mzseek.spectra.parsing import TIME_UNITS
-from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames
+from mzseek.spectra.records import POLARITY_CONFLICT, TIME_UNITS, UniqueNames
+from mzseek.spectra.spectrum import is_spectrum
 
 
 @dataclass(frozen=True)

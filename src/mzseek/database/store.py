@@ -22,7 +22,7 @@ from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecules import BLOCK_LENGTH, parse_molecule, standardise
 from mzseek.core.errors import DatabaseError, MoleculeError, require
 from mzseek.core.ragged import ranges
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.database.nearest import FILES as NEAREST
 from mzseek.database.nearest import Nearest
 from mzseek.database.records import fingerprint_bytes, packed, part_schema

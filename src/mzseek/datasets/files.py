@@ -11,15 +11,15 @@ from typing import Any
 
 from mzseek.core.errors import DatasetError, InputError, Reason
 from mzseek.core.registry import FOLDS
-from mzseek.io import StrPath, atomic_file, iter_members, open_source, text_lines
-from mzseek.io.json_stream import too_long
+from mzseek.core.text import shorten
+from mzseek.io import StrPath, atomic_file, open_source, text_lines
+from mzseek.io.json_stream import iter_members, too_long
 from mzseek.io.manifest import Manifest, kind_of, why_not
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_FAULTS
 from mzseek.io.text_tables import cell_text, format_names, text_cell
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.formats.massspecgym import check_header
-from mzseek.spectra.parsing import shorten
 from mzseek.spectra.read import recognise
 
 # Spectra to try things on: nine as textbooks show them, and 51 measured by a contributor to

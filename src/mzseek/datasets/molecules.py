@@ -27,7 +27,7 @@ from mzseek.datasets.files import read_candidates, read_table
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.spectra.binning import HIGH, LOW
-from mzseek.spectra.parsing import leading_number
+from mzseek.spectra.records import leading_number
 
 _BATCH = 1_000
 

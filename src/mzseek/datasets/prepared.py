@@ -14,7 +14,7 @@ from mzseek.chem.fingerprinting import check_version
 from mzseek.core.errors import CacheError
 from mzseek.core.ragged import gather_indices, pointers
 from mzseek.core.registry import FOLDS, check_name
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.datasets.layout import (
     AGAIN,
     LIST_PARTS,

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from mzseek.core.errors import DecisionError
 from mzseek.core.ragged import gather_indices, pointers
 from mzseek.core.registry import check_name
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.decision.distributions import Distribution, Floats, Ints, binary_rows
 from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES
 

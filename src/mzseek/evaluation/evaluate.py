@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import (
     HITS,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import fit_combination, fit_temperature, posterior
 from mzseek.evaluation.pooled import PooledCalibration

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
-from mzseek.core.tables import Table
+from mzseek.core.text import Table
 from mzseek.decision import Calibration, Pooling, first_places, fit_pooling, pool_scores
 from mzseek.evaluation.evaluate import Evaluation, chance_of, measured_hits
 from mzseek.evaluation.posteriors import (

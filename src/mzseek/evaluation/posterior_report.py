@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged, pointers
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Reliability, reliability
 from mzseek.decision.distributions import Distribution, expected_of_candidates, merged

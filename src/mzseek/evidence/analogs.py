@@ -23,7 +23,7 @@ from mzseek.library.library import WIDTH, analog_lists
 from mzseek.library.similarity import PeakLists, PrecursorIons, normalised, peak_lists
 from mzseek.parallel.engine import Progress, silent
 from mzseek.similarity.packed import ReferenceSimilarity, fingerprint_hashes, pack_words
-from mzseek.spectra.parsing import MAX_MZ
+from mzseek.spectra.spectrum import MAX_MZ
 
 Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]

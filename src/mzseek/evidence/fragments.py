@@ -32,7 +32,7 @@ from mzseek.fragments.fragmentation import BONDS
 from mzseek.fragments.matching import LEAST, MAX_HYDROGENS_MOVED, PPM, SHIFTS
 from mzseek.parallel.engine import Progress, silent
 from mzseek.spectra import Spectrum
-from mzseek.spectra.parsing import leading_number
+from mzseek.spectra.records import leading_number
 
 Values = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]

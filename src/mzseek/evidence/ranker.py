@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import Ragged, read_labels
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.evidence.queries import MODES, Queries
 from mzseek.io.manifest import check_fields
 

@@ -12,8 +12,7 @@ from matplotlib import rc_context
 
 from mzseek.core.errors import DatasetError, RunError
 from mzseek.core.registry import format_options
-from mzseek.core.tables import Table, Tabular
-from mzseek.core.text import distinct_labels
+from mzseek.core.text import Table, Tabular, distinct_labels
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import Evaluation, evaluate

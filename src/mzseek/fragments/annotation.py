@@ -16,7 +16,7 @@ from rdkit.Chem import CanonicalRankAtoms
 
 from mzseek.chem.adducts import fitting_adducts, parse_adduct
 from mzseek.core.errors import SpectrumError
-from mzseek.core.tables import Table
+from mzseek.core.text import Table
 from mzseek.fragments.fragmentation import (
     BONDS,
     HYDROGEN_BITS,

@@ -1,7 +1,5 @@
 """Files: opening what users have, streaming it, and writing so that nothing is left half-made."""
 
-from mzseek.io.json_stream import iter_members
-from mzseek.io.locks import sole_writer
 from mzseek.io.manifest import read_object
 from mzseek.io.sources import (
     LongLine,
@@ -12,7 +10,7 @@ from mzseek.io.sources import (
     text_lines,
     zip_sources,
 )
-from mzseek.io.writing import atomic_directory, atomic_file
+from mzseek.io.writing import atomic_directory, atomic_file, sole_writer
 
 __all__ = [
     "LongLine",
@@ -21,7 +19,6 @@ __all__ = [
     "atomic_directory",
     "atomic_file",
     "content_hash",
-    "iter_members",
     "open_source",
     "read_object",
     "sole_writer",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from mzseek.core.errors import LibraryError
 from mzseek.core.registry import check_name
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, check_range, load_array
 from mzseek.io.manifest import Manifest
@@ -36,7 +36,7 @@ from mzseek.library.similarity import (
 )
 from mzseek.parallel import Progress, silent
 from mzseek.spectra import Spectrum, as_spectra, bin_peaks
-from mzseek.spectra.parsing import MAX_MZ
+from mzseek.spectra.spectrum import MAX_MZ
 
 KIND = "spectral library"
 AGAIN = "build it again"

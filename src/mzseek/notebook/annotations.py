@@ -18,7 +18,7 @@ from mzseek.annotation.config import SETTINGS, AnnotateConfig
 from mzseek.annotation.reading import spectra_source
 from mzseek.bundle import Bundle
 from mzseek.core.errors import AnnotationError, InputError
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.export.job import finish_output, run_settings
 from mzseek.export.joining import same_feature
 from mzseek.export.output import Output

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mzseek.core.errors import require
-from mzseek.core.tables import Table, Tabular
+from mzseek.core.text import Table, Tabular
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import Evaluation
 from mzseek.evaluation.evaluate import evaluate as evaluate_run

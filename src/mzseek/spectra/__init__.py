@@ -2,9 +2,8 @@
 
 from mzseek.spectra.binning import BINS, bin_peaks, bin_spectra
 from mzseek.spectra.convert import as_spectra, write_mgf
-from mzseek.spectra.parsing import clean_peaks
 from mzseek.spectra.read import known_formats, read_spectra
-from mzseek.spectra.spectrum import Spectrum
+from mzseek.spectra.spectrum import Spectrum, clean_peaks
 
 __all__ = [
     "BINS",

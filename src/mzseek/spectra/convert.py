@@ -10,20 +10,11 @@ import numpy as np
 from mzseek.core.errors import SpectrumError
 from mzseek.io import StrPath, atomic_file
 from mzseek.io.skipped import SkipTarget, reporter
-from mzseek.spectra.parsing import MAX_MZ, clean_peaks, measurable_peaks
 from mzseek.spectra.records import SKIPPED_PEAKS, Record, to_spectrum
-from mzseek.spectra.spectrum import Spectrum
+from mzseek.spectra.spectrum import MAX_MZ, Spectrum, clean_peaks, is_spectrum, measurable_peaks
 
 # matchms keeps the peak count of the file, which is not that of a filtered spectrum.
 _OUTDATED = frozenset({"num_peaks", "numpeaks", "num peaks"})
-
-
-def is_spectrum(value: Any) -> bool:
-    """Return whether an object is a spectrum: of mzseek, matchms, or with the same attributes."""
-    if isinstance(value, Spectrum):
-        return True
-    peaks = getattr(value, "peaks", value)
-    return all(hasattr(peaks, n) for n in ("mz", "intensities")) and hasattr(value, "metadata")
 
 
 def from_matchms(

@@ -1,23 +1,89 @@
-"""`read_spectra`: every format, every kind of damage, one iterator."""
+"""`read_spectra`: every format, every kind of damage, one iterator; the registry of formats."""
 
 import codecs
 import dataclasses
 import functools
+import re
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from mzseek.core.errors import InputError, Reason, SpectrumError
+from mzseek.core.registry import load
+from mzseek.core.text import shorten
 from mzseek.io import Source, StrPath, open_source, zip_sources
 from mzseek.io.skipped import Report, SkipTarget, reporter
 from mzseek.io.sources import MAX_FAULTS, paths_below
-from mzseek.spectra.formats import FORMATS, SpectrumFormat
-from mzseek.spectra.parsing import shorten
 from mzseek.spectra.records import Record, UniqueNames, identifier_of, to_spectrum
 from mzseek.spectra.spectrum import Spectrum
 
 Opened = Callable[[str, str], object]
+
+
+@dataclass(frozen=True)
+class SpectrumFormat:
+    """How a format is recognised, read, and described in messages.
+
+    Attributes
+    ----------
+    label : str
+    patterns : tuple of str
+        Regular expressions, each of which matches in the beginning of a file.
+    reader : str
+        ``module:function`` in `mzseek.spectra.formats`, which splits a `Source` into records.
+    record_form : str
+        What a record looks like.
+    suffixes : tuple of str
+        Names of files whose first record may come after a long preamble.
+    """
+
+    label: str
+    patterns: tuple[str, ...]
+    reader: str
+    record_form: str
+    suffixes: tuple[str, ...]
+
+    def looks_like(self, head: str) -> bool:
+        """Return whether the beginning of a file is in this format."""
+        return all(re.search(pattern, head, re.MULTILINE) for pattern in self.patterns)
+
+    def read(self, source: Source) -> Iterator[Record]:
+        """Split a source into records, unchecked."""
+        records: Iterator[Record] = load(f"mzseek.spectra.formats.{self.reader}")(source)
+        return records
+
+
+_COLUMN = r"\A(?:[^\n]*\t)?{}(?:[\t\r\n]|\Z)"
+FORMATS: dict[str, SpectrumFormat] = {
+    "massspecgym": SpectrumFormat(
+        "MassSpecGym table", (_COLUMN.format("mzs"), _COLUMN.format("intensities")),
+        "massspecgym:read", "columns mzs and intensities", (".tsv",),
+    ),
+    "mgf": SpectrumFormat(
+        "MGF", (r"(?i)^[ \t]*BEGIN[ \t]+IONS[ \t]*$",), "mgf:read", "BEGIN IONS … END IONS",
+        (".mgf",),
+    ),
+    "massbank": SpectrumFormat(
+        "MassBank", (r"^ACCESSION:", r"^(?:RECORD_TITLE:|CH\$|AC\$|PK\$)"),
+        "massbank:read", "ACCESSION: … //", (".txt",),
+    ),
+    "sirius": SpectrumFormat(
+        "SIRIUS", (r"(?i)^>compound\b",), "sirius:read", ">compound …", (".ms",)
+    ),
+    "mzml": SpectrumFormat(
+        "mzML", (r"<(?:indexed)?mzML",), "xml:read_mzml", "<spectrum>", (".mzml",)
+    ),
+    "mzxml": SpectrumFormat("mzXML", (r"<mzXML",), "xml:read_mzxml", "<scan>", (".mzxml",)),
+    "json": SpectrumFormat(
+        "JSON", (r"\A[\ufeff \t\r\n]*[\[{]",), "gnps_json:read", '{"peaks_json": …}',
+        (".json", ".jsonl", ".ndjson"),
+    ),
+    "msp": SpectrumFormat(
+        "MSP", (r"(?i)^[ \t]*NAME[ \t]*:",), "msp:read", "Name: … Num Peaks: …", (".msp",)
+    ),
+}  # fmt: skip
 
 
 def known_formats() -> list[str]:

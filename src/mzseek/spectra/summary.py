@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from mzseek.core.text import shorten
 from mzseek.io.skipped import SkippedGroups
-from mzseek.spectra.parsing import parse_time, shorten
-from mzseek.spectra.records import POLARITY_CONFLICT
+from mzseek.spectra.records import POLARITY_CONFLICT, parse_time
 from mzseek.spectra.spectrum import Spectrum
 
 _MAX_VALUES = 2000

@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 
 from mzseek.core.errors import InputError, Reason
-from mzseek.io import LongLine, Source, iter_members, text_lines
-from mzseek.io.json_stream import too_long
+from mzseek.core.text import shorten
+from mzseek.io import LongLine, Source, text_lines
+from mzseek.io.json_stream import iter_members, too_long
 from mzseek.io.sources import MAX_MEMBER, MAX_PEAKS, MAX_VALUES
-from mzseek.spectra.parsing import shorten, with_time_unit
-from mzseek.spectra.records import READ_FIELDS, Record, canonical_key, long_line, too_many_peaks
+from mzseek.spectra.records import (
+    READ_FIELDS,
+    Record,
+    canonical_key,
+    long_line,
+    too_many_peaks,
+    with_time_unit,
+)
 
 _MAX_FIELDS = 500
 _MAX_LISTED = 20  # values of a field that is a list
@@ -37,11 +44,6 @@ class _Object(dict[str, Any]):
         super().__init__(pairs)
         is_whole = len(self) == len(pairs)
         self.twins = () if is_whole else tuple(key for key, value in pairs if value != self[key])
-
-
-def looks_like(head: str) -> bool:
-    """Whether the beginning of a file is JSON."""
-    return head.lstrip("\ufeff \t\r\n")[:1] in {"[", "{"}
 
 
 def read(source: Source) -> Iterator[Record]:

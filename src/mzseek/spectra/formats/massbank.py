@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 
 from mzseek.core.errors import Reason
+from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
-from mzseek.spectra.parsing import is_number, leading_number, shorten
-from mzseek.spectra.records import PeakBlock, Record, long_line
+from mzseek.spectra.records import PeakBlock, Record, is_number, leading_number, long_line
 
-_ACCESSION = re.compile(r"^ACCESSION:", re.MULTILINE)
 _OWN_TAGS = re.compile(r"^(?:RECORD_TITLE:|CH\$|AC\$|PK\$)", re.MULTILINE)
 
 # Tags that hold one value, and tags whose value begins with a subtag, as mzseek names them.
@@ -43,11 +42,6 @@ _TIME = "retention_time"
 _MOST_MINUTES = 120.0
 
 _NO_END = Reason("has no // at its end: it may have been cut short", "truncated")
-
-
-def looks_like(head: str) -> bool:
-    """Whether the beginning of a file is a MassBank record."""
-    return bool(_ACCESSION.search(head) and _OWN_TAGS.search(head))
 
 
 def read(source: Source) -> Iterator[Record]:

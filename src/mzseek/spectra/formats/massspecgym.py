@@ -6,20 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from mzseek.core.errors import InputError, Reason
+from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_LINE, MAX_PEAKS
 from mzseek.io.text_tables import find_column, normalise_name
-from mzseek.spectra.parsing import shorten
 from mzseek.spectra.records import READ_FIELDS, Record, long_line, too_many_peaks
 
 _PEAK_COLUMNS = ("mzs", "intensities")
 _READ_COLUMNS = tuple(sorted({normalise_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))
-
-
-def looks_like(head: str) -> bool:
-    """Whether the beginning of a file is such a table."""
-    columns = head.partition("\n")[0].rstrip("\r").split("\t")
-    return all(name in columns for name in _PEAK_COLUMNS)
 
 
 def check_header(file: object, columns: list[str]) -> None:
@@ -37,9 +31,9 @@ def read(source: Source) -> Iterator[Record]:
         header = next(lines, (0, ""))[1]
         if isinstance(header, LongLine):
             raise InputError(source.name, f"its header is longer than {MAX_LINE:,} bytes")
-        if not looks_like(header):
-            return
         columns = header.rstrip("\n").split("\t")
+        if not set(_PEAK_COLUMNS) <= set(columns):
+            return
         check_header(source.name, columns)
         for number, line in lines:
             if not line.strip():

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import AdductError, Reason
+from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
-from mzseek.spectra.parsing import shorten
 from mzseek.spectra.records import PeakBlock, Record, long_line
 
-_BEGIN = re.compile(r"^[ \t]*BEGIN[ \t]+IONS[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[A-Za-z_][^=]*=")
 # An adduct at the end of a name: in brackets, or bare with what was added or lost ("M+" is GNPS's
 # own for [M]+). Nothing else is one: "Vitamin M" is a name.
@@ -23,11 +22,6 @@ _ENERGY_AT_END = re.compile(
     re.IGNORECASE,
 )
 _MAX_END = 120
-
-
-def looks_like(head: str) -> bool:
-    """Whether the beginning of a file is MGF."""
-    return _BEGIN.search(head) is not None
 
 
 def read(source: Source) -> Iterator[Record]:

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator
 
 from mzseek.core.errors import Reason
+from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.spectra.parsing import is_number, shorten, with_time_unit
-from mzseek.spectra.records import PeakBlock, Record, long_line
+from mzseek.spectra.records import PeakBlock, Record, is_number, long_line, with_time_unit
 
-_NAME = re.compile(r"^[ \t]*NAME[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _KEY = re.compile(r"[ \t]*([A-Za-z_][^:]*):(.*)")
 _QUOTED = re.compile(r'"([^"=]+)=([^"]*)"')
 _BARE = re.compile(r'(?:^|\s)([A-Za-z_][\w/]*)=(?:"([^"]*)"|(\S+))')
@@ -25,11 +24,6 @@ _IN_MINUTES = {
     "RT": {"DB#", "merge_type", "scan_number", "quality_chimeric", "precursor_purity"},
 }
 _PROGRAM_FIELDS = frozenset(_IN_MINUTES).union(*_IN_MINUTES.values())
-
-
-def looks_like(head: str) -> bool:
-    """Whether the beginning of a file is MSP."""
-    return _NAME.search(head) is not None
 
 
 def read(source: Source) -> Iterator[Record]:

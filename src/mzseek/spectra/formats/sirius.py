@@ -1,6 +1,5 @@
 """SIRIUS .ms files: ``>key value`` lines, and blocks of peaks under ``>collision`` or ``>ms2``."""
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,10 +7,8 @@ import numpy as np
 from mzseek.core.errors import Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.spectra.parsing import with_time_unit
-from mzseek.spectra.records import PeakBlock, Record, UniqueNames, long_line
+from mzseek.spectra.records import PeakBlock, Record, UniqueNames, long_line, with_time_unit
 
-_COMPOUND = re.compile(r"^>compound\b", re.MULTILINE | re.IGNORECASE)
 _MS1_BLOCKS = {"ms1", "ms1peaks", "ms1merged"}
 _MS2_BLOCKS = {"ms2", "ms2peaks", "ms2merged", "collision", "ce"}
 _NAMES = {
@@ -23,11 +20,6 @@ _NAMES = {
 }
 _MAX_HELD_BLOCKS = 1_000
 _MAX_MS1_PEAKS = 10_000
-
-
-def looks_like(head: str) -> bool:
-    """Whether the beginning of a file is SIRIUS's."""
-    return _COMPOUND.search(head) is not None
 
 
 def read(source: Source) -> Iterator[Record]:

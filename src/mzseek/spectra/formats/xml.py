@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.core.errors import InputError, Reason, SpectrumError
+from mzseek.core.text import shorten
 from mzseek.io import Source
 from mzseek.io.sources import MAX_ELEMENT_TEXT, MAX_ELEMENTS, MAX_PEAKS
 from mzseek.io.xml_stream import BrokenXmlError, Element, iter_elements
-from mzseek.spectra.parsing import parse_time, shorten
-from mzseek.spectra.records import Record
+from mzseek.spectra.records import Record, parse_time
 
 # Decoders of the pynumpress package, for those who have it installed.
 _NUMPRESS = {
@@ -131,16 +131,6 @@ class Value(NamedTuple):
 _NO_VALUE = Value("")
 Parameters = dict[str, Value]
 Groups = dict[str, Parameters]
-
-
-def looks_like_mzml(head: str) -> bool:
-    """Whether the beginning of a file is mzML."""
-    return "<mzML" in head or "<indexedmzML" in head
-
-
-def looks_like_mzxml(head: str) -> bool:
-    """Whether the beginning of a file is mzXML."""
-    return "<mzXML" in head
 
 
 def read_mzml(source: Source) -> Iterator[Record]:

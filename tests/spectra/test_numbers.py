@@ -8,19 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.core.errors import SpectrumError
+from mzseek.core.text import shorten
 from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra import clean_peaks
-from mzseek.spectra.parsing import (
+from mzseek.spectra.records import (
     is_nothing,
     leading_number,
-    looks_like_profile,
-    merge_duplicates,
     parse_charge,
     parse_ion_mode,
     parse_number,
     parse_peak_lines,
-    shorten,
 )
+from mzseek.spectra.spectrum import looks_like_profile, merge_duplicates
 
 
 @pytest.mark.parametrize(
