@@ -232,7 +232,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty list of verified files, which count as written long ago."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(module, "_SETTLED", -1.0)
-    monkeypatch.setattr(module, "_verified", {})
     return tmp_path / "cache" / "mzseek" / "verified.json"
 
 
@@ -242,10 +241,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+def forget() -> None:
     """Be another process."""
-    monkeypatch.setattr(module, "_verified", {})
-    monkeypatch.setattr(module, "_lists_read", set())
+    module._verified.cache_clear()
 
 
 def test_a_verified_file_is_not_read_again_also_by_another_process(
@@ -256,7 +254,7 @@ def test_a_verified_file_is_not_read_again_also_by_another_process(
     with monkeypatch.context() as patched:
         patched.setattr(module, "content_hash", lambda path: pytest.fail("read"))
         assert changed_file({file: SUM}) is None
-        forget(monkeypatch)
+        forget()
         assert changed_file({file: SUM}) is None
     reads = []
     monkeypatch.setattr(module, "content_hash", lambda path: reads.append(path) or SUM)
@@ -269,7 +267,7 @@ def test_a_change_is_noticed_though_size_and_time_are_put_back(cache, file, monk
     before = file.stat()
     file.write_bytes(b"abd")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    forget(monkeypatch)
+    forget()
     assert changed_file({file: SUM}) == file
 
 
@@ -294,7 +292,7 @@ def test_files_are_verified_without_a_home_and_where_nothing_can_be_written(
     assert changed_file({file: SUM}) is None
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "missing"))
-    forget(monkeypatch)
+    forget()
     assert changed_file({file: SUM}) is None
     assert changed_file({file: "0" * 64}) == file
     assert not (tmp_path / "missing").exists()

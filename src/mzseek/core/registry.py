@@ -7,6 +7,7 @@ start-up time of ``mzseek --help``.
 import dataclasses
 import importlib
 import math
+import operator
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,12 @@ _TYPE_NAMES = {
     bool: "true or false",
     str: "a text",
     NoneType: "nothing",
+}
+_BOUNDS = {
+    "at_least": operator.ge,
+    "above": operator.gt,
+    "at_most": operator.le,
+    "below": operator.lt,
 }
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -122,14 +129,9 @@ def option(
     Its range includes ``at_least`` and ``at_most`` and excludes ``above`` and ``below``; ``among``
     lists the names that it can have; ``finite=False`` allows infinity. ``meaning`` is for people.
     """
-    bounds = {
-        "at_least": at_least,
-        "above": above,
-        "at_most": at_most,
-        "below": below,
-        "finite": finite,
-    }
-    return field(default=default, metadata={"meaning": meaning, "among": among, **bounds})
+    bounds = {"at_least": at_least, "above": above, "at_most": at_most, "below": below}
+    limits = {"meaning": meaning, "among": among, "finite": finite, **bounds}
+    return field(default=default, metadata=limits)
 
 
 @dataclass(frozen=True)
@@ -320,36 +322,21 @@ def _type_names(types: tuple[Any, ...]) -> str:
 
 def _expected_range(value: float, limits: Mapping[str, Any]) -> str | None:
     """Describe the range of a number that is outside of it; None for one inside."""
-    at_least, above, at_most, below = (
-        limits[name] for name in ("at_least", "above", "at_most", "below")
-    )
-    infinite = isinstance(value, float) and not math.isfinite(value)
-    if infinite and (limits["finite"] or value != math.inf):
+    is_infinite = isinstance(value, float) and not math.isfinite(value)
+    if is_infinite and (limits["finite"] or value != math.inf):
         return "a finite number"
-    if (
-        (at_least is None or value >= at_least)
-        and (above is None or value > above)
-        and (at_most is None or value <= at_most)
-        and (below is None or value < below)
-    ):
+    at_least, above, at_most, below = map(limits.get, _BOUNDS)
+    if all(limits[name] is None or fits(value, limits[name]) for name, fits in _BOUNDS.items()):
         return None
-    low = (
-        f"{at_least:g}"
-        if at_least is not None
-        else f"more than {above:g}"
-        if above is not None
-        else ""
-    )
-    high = (
-        f"{at_most:g}"
-        if at_most is not None
-        else f"less than {below:g}"
-        if below is not None
-        else ""
-    )
-    if not high:
+    low = f"more than {above:g}" if above is not None else ""
+    low = f"{at_least:g}" if at_least is not None else low
+    high = f"less than {below:g}" if below is not None else ""
+    high = f"{at_most:g}" if at_most is not None else high
+    if low and high:
+        return f"{low} to {high}"
+    if low:
         return f"{low} or more" if at_least is not None else low
-    return f"{low} to {high}" if low else (f"at most {high}" if at_most is not None else high)
+    return f"at most {high}" if at_most is not None else high
 
 
 def _short(value: Any, length: int = 60) -> str:

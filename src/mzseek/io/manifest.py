@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -47,31 +48,35 @@ def read_object(path: Path, error: type[Exception], remedy: str = "") -> dict[st
     error
         It is missing, damaged, nested beyond reason, or holds something else than an object.
     """
-    hint = f"; {remedy}" if remedy else ""
     try:
         size = path.stat().st_size
-        if size > MAX_MANIFEST:
-            raise error(f"{path}: has {size:,} bytes, expected at most {MAX_MANIFEST:,}{hint}")
-        data = path.read_bytes()
-    except FileNotFoundError as missing:
-        raise error(f"{path}: is missing{hint}") from missing
+        data = path.read_bytes() if size <= MAX_MANIFEST else b""
     except OSError as unreadable:
-        raise error(f"{path}: cannot be read ({unreadable.strerror}){hint}") from unreadable
+        reason = f"cannot be read ({unreadable.strerror})"
+        reason = "is missing" if isinstance(unreadable, FileNotFoundError) else reason
+        raise error(f"{path}: {reason}{_hint(remedy)}") from unreadable
+    if size > MAX_MANIFEST:
+        reason = f"has {size:,} bytes, expected at most {MAX_MANIFEST:,}"
+        raise error(f"{path}: {reason}{_hint(remedy)}")
     return parse_object(data, path, error, remedy)
+
+
+def _hint(remedy: str) -> str:
+    return f"; {remedy}" if remedy else ""
 
 
 def parse_object(
     data: bytes | str, where: object, error: type[Exception], remedy: str = ""
 ) -> dict[str, Any]:
     """Parse the JSON object in a text that messages call ``where``. As `read_object`."""
-    hint = f"; {remedy}" if remedy else ""
     try:
         value = json.loads(data.decode("utf-8") if isinstance(data, bytes) else data)
     except (ValueError, RecursionError) as damage:  # also numbers of thousands of digits
         reason = "nested too deeply" if isinstance(damage, RecursionError) else str(damage)
-        raise error(f"{where}: is damaged ({reason[:100]}){hint}") from damage
+        raise error(f"{where}: is damaged ({reason[:100]}){_hint(remedy)}") from damage
     if not isinstance(value, dict):
-        raise error(f"{where}: holds a {type(value).__name__}, expected a JSON object{hint}")
+        reason = f"holds a {type(value).__name__}, expected a JSON object"
+        raise error(f"{where}: {reason}{_hint(remedy)}")
     return value
 
 
@@ -97,7 +102,7 @@ def check_fields(
     ValueError: x.json: counts.a is '1', expected a whole number of 0 or more
     """
     if mismatch := _mismatch(value, expected, ""):
-        raise error(f"{where}: {mismatch}{f'; {remedy}' if remedy else ''}")
+        raise error(f"{where}: {mismatch}{_hint(remedy)}")
 
 
 def check_finite(value: Any, where: object, error: type[Exception], remedy: str = "") -> None:
@@ -113,8 +118,7 @@ def check_finite(value: Any, where: object, error: type[Exception], remedy: str 
     for item in inner:
         check_finite(item, where, error, remedy)
     if isinstance(value, float) and not math.isfinite(value):
-        hint = f"; {remedy}" if remedy else ""
-        raise error(f"{where}: holds {value}, expected finite numbers{hint}")
+        raise error(f"{where}: holds {value}, expected finite numbers{_hint(remedy)}")
 
 
 def _mismatch(value: Any, expected: Any, name: str) -> str | None:
@@ -157,8 +161,6 @@ def _is(value: Any, kind: Any) -> bool:
 _SETTLED = 2.0  # seconds after which a change shows in a file's time
 _MAX_VERIFIED = 1_000  # files in the list of verified ones: the last
 _State = list[int | str]  # size, mtime and ctime in ns, SHA-256
-_verified: dict[str, _State] = {}  # by device and inode
-_lists_read: set[Path] = set()
 _lock = threading.Lock()
 
 
@@ -180,10 +182,7 @@ def changed_file(files: Mapping[Path, str], *, anew: bool = False) -> Path | Non
     """
     listed = _verified_list()
     with _lock:
-        if listed is not None and listed not in _lists_read:
-            _lists_read.add(listed)
-            _verified.update(_read_verified(listed))
-        verified = {} if anew else dict(_verified)
+        verified = {} if anew else dict(_verified(listed))
     states: dict[Path, tuple[str, _State]] = {}
     for path, sha256 in files.items():
         stat = path.stat()
@@ -203,13 +202,19 @@ def changed_file(files: Mapping[Path, str], *, anew: bool = False) -> Path | Non
     }
     if settled:
         with _lock:
-            _verified.update(settled)
+            _verified(listed).update(settled)
             if listed is not None:  # of two processes at once, one may have to hash files again
                 before = {k: v for k, v in _read_verified(listed).items() if k not in settled}
                 last = list((before | settled).items())[-_MAX_VERIFIED:]
                 with contextlib.suppress(OSError, WriteError), atomic_file(listed) as partial:
                     partial.write_text(json.dumps(dict(last), separators=(",", ":")), "utf-8")
     return next((path for path in unread if hashes[path] != files[path]), None)
+
+
+@lru_cache
+def _verified(listed: Path | None) -> dict[str, _State]:
+    """Return what this process knows of verified files, by device and inode."""
+    return _read_verified(listed) if listed is not None else {}
 
 
 def _verified_list() -> Path | None:
@@ -310,9 +315,8 @@ class Manifest:
         version = manifest.get("format_version")
         if self.versions and version not in self.versions:
             expected = " or ".join(map(str, self.versions))
-            raise self.error(
-                f"{folder}: written in format {repr(version)[:40]}, expected {expected}{self._hint}"
-            )
+            reason = f"written in format {repr(version)[:40]}, expected {expected}"
+            raise self._refusal(folder, reason)
         fields = {**self.fields, "files": _FILE_FIELDS} if self.has_files else self.fields
         check_fields(manifest, fields, path, self.error, self.again)
         return manifest
@@ -358,22 +362,20 @@ class Manifest:
         for name, listed in files.items():
             path = folder / name
             if name in ("", ".", "..") or path.name != name or not name.isprintable():
-                raise self.error(f"{folder}: {name[:60]!r} is no name of a file{self._hint}")
+                raise self._refusal(folder, f"{name[:60]!r} is no name of a file")
             if not path.is_file():
-                raise self.error(f"{folder}: {name} is missing{self._hint}")
+                raise self._refusal(folder, f"{name} is missing")
             size = path.stat().st_size
             if size != listed["bytes"]:
-                raise self.error(
-                    f"{folder}: {name} has {size:,} bytes, expected {listed['bytes']:,}{self._hint}"
-                )
+                reason = f"{name} has {size:,} bytes, expected {listed['bytes']:,}"
+                raise self._refusal(folder, reason)
         if checksums:
             sums = {folder / name: listed["sha256"] for name, listed in files.items()}
             if changed := changed_file(sums, anew=anew):
-                raise self.error(f"{folder}: {changed.name} has changed{self._hint}")
+                raise self._refusal(folder, f"{changed.name} has changed")
 
-    @property
-    def _hint(self) -> str:
-        return f"; {self.again}" if self.again else ""
+    def _refusal(self, folder: Path, reason: str) -> Exception:
+        return self.error(f"{folder}: {reason}{_hint(self.again)}")
 
     def _complete(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         needs_version = self.versions and "format_version" not in metadata

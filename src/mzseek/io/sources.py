@@ -189,53 +189,46 @@ def _unpack_gzip(packed: IO[bytes]) -> IO[bytes]:
 
 
 def _unpack_zstd(packed: IO[bytes]) -> IO[bytes]:
-    return io.BufferedReader(_ZstdFile(packed), 1 << 16)
+    return io.BufferedReader(_Blocks(packed, _zstd_blocks(packed)), 1 << 16)
 
 
-class _ZstdFile(io.RawIOBase):
-    """Concatenated frames of zstd; a file that ends inside one is an `EOFError`.
+def _zstd_blocks(packed: IO[bytes]) -> Iterator[bytes]:
+    """Unpack concatenated frames; a file that ends inside one is an `EOFError`.
 
     The reader of the zstandard package takes such an end for that of the file.
     """
+    frame, rest, is_inside = None, b"", False
+    while block := rest or packed.read(_ZSTD_BLOCK):
+        frame = frame or zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
+        yield frame.decompress(block)
+        is_inside, rest = not frame.eof, b""
+        if frame.eof:
+            frame, rest = None, frame.unused_data
+    if is_inside:
+        raise EOFError("zstd file ended before its end-of-frame mark")
 
-    def __init__(self, packed: IO[bytes]) -> None:
-        self._packed = packed
-        self._frame = _zstd_frame()
-        self._is_inside = False
-        self._rest = b""
+
+class _Blocks(io.RawIOBase):
+    """A stream of blocks that are made of another stream."""
+
+    def __init__(self, stream: IO[bytes], blocks: Iterator[bytes]) -> None:
+        self._stream = stream
+        self._blocks = filter(None, blocks)
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._ready:
-            block = self._rest or self._packed.read(_ZSTD_BLOCK)
-            if not block:
-                if self._is_inside:
-                    raise EOFError("zstd file ended before its end-of-frame mark")
-                return 0
-            self._unpack(block)
+        self._ready = self._ready or memoryview(next(self._blocks, b""))
         size = min(len(buffer), len(self._ready))
         buffer[:size] = self._ready[:size]
         self._ready = self._ready[size:]
         return size
 
-    def _unpack(self, block: bytes) -> None:
-        self._ready = memoryview(self._frame.decompress(block))
-        self._rest = b""
-        self._is_inside = not self._frame.eof
-        if self._frame.eof:
-            self._rest = self._frame.unused_data
-            self._frame = _zstd_frame()
-
     def close(self) -> None:
-        self._packed.close()
+        self._stream.close()
         super().close()
-
-
-def _zstd_frame() -> "zstandard.ZstdDecompressionObj":
-    return zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
 
 
 class LongLine(str):
@@ -425,27 +418,9 @@ def _source(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Sour
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     stream = archive.open(info)
     if info.compress_type in _UNPACKED_WHOLE:
-        return io.BufferedReader(_SmallReads(stream), _SMALL_READS)
+        blocks = iter(lambda: stream.read(_SMALL_READS), b"")
+        return io.BufferedReader(_Blocks(stream, blocks), _SMALL_READS)
     return stream
-
-
-class _SmallReads(io.RawIOBase):
-    """A stream that reads a little at a time, whatever is asked for."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._stream.read(min(len(buffer), _SMALL_READS))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 def _unfolds(size: int) -> str:

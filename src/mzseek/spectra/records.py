@@ -310,16 +310,19 @@ class Record:
             return
         self._count += 1
         self._size += len(key) + len(value)
-        reason = ""
         if len(key) > MAX_KEY:
-            reason = f"has a field whose name is longer than {MAX_KEY:,} characters"
-        elif self._count > MAX_FIELDS:
-            reason = f"has more than {MAX_FIELDS:,} fields"
-        elif self._size > MAX_FIELD_TEXT:
-            reason = f"has fields of more than {MAX_FIELD_TEXT:,} characters"
+            self.refuse(
+                f"has a field whose name is longer than {MAX_KEY:,} characters", "too-large"
+            )
+            return
+        if self._count > MAX_FIELDS:
+            self.refuse(f"has more than {MAX_FIELDS:,} fields", "too-large")
+            return
+        if self._size > MAX_FIELD_TEXT:
+            self.refuse(f"has fields of more than {MAX_FIELD_TEXT:,} characters", "too-large")
+            return
         name, plain_key = canonical_key(key), key.strip().lower()
-        if reason or not name:
-            self.problem = self.problem or (Reason(reason, "too-large") if reason else None)
+        if not name:
             return
         if name == "retention_time":
             value = with_time_unit(value, _TIME_UNITS.get(plain_key, ""))
@@ -336,7 +339,20 @@ class Record:
             self.others.setdefault(name, []).append(value)
         elif self._keys.get(name) == plain_key and value != before:
             reason = f"states two {_ONE_ONLY[name]}, {shorten(before)!r} and {shorten(value)!r}"
-            self.problem = self.problem or Reason(reason, "contradiction")
+            self.refuse(reason, "contradiction")
+
+    def refuse(self, reason: str, code: str) -> None:
+        """Note why the record must be skipped, unless there is a reason already."""
+        self.problem = self.problem or Reason(reason, code)
+
+    def refuse_line(self, number: int) -> None:
+        """Refuse the record for a `LongLine`."""
+        self.refuse(f"line {number} is longer than {MAX_LINE:,} bytes", "too-large")
+
+    def refuse_peaks(self, count: int) -> None:
+        """Refuse the record for more peaks than `MAX_PEAKS`."""
+        self.problem = None
+        self.refuse(f"has {count:,} peaks, expected at most {MAX_PEAKS:,}", "too-large")
 
     def values(self, name: str) -> list[str]:
         """Return all values that a field was given, those that mean nothing left out."""
@@ -344,16 +360,6 @@ class Record:
             return []
         values = [self.fields[name], *self.others.get(name, [])]
         return [value for value in values if not is_nothing(value)]
-
-
-def long_line(number: int) -> Reason:
-    """Return why a record with a `LongLine` is skipped."""
-    return Reason(f"line {number} is longer than {MAX_LINE:,} bytes", "too-large")
-
-
-def too_many_peaks(count: int) -> Reason:
-    """Return why a record with more than `MAX_PEAKS` peaks is skipped."""
-    return Reason(f"has {count:,} peaks, expected at most {MAX_PEAKS:,}", "too-large")
 
 
 # Nearly every record: two plain numbers a line. Possessive, so that a long text that is otherwise
@@ -440,11 +446,10 @@ class PeakBlock:
     def fill(self, record: Record) -> None:
         """Parse the lines into the record, or note why that failed."""
         if self._count > MAX_PEAKS:
-            record.problem = too_many_peaks(self._count)
+            record.refuse_peaks(self._count)
         elif self._size > MAX_PEAK_TEXT:
-            record.problem = Reason(
-                f"has peak lines of more than {MAX_PEAK_TEXT:,} characters", "too-large"
-            )
+            record.problem = None
+            record.refuse(f"has peak lines of more than {MAX_PEAK_TEXT:,} characters", "too-large")
         else:
             try:
                 record.mz, record.intensities = parse_peak_lines(self._lines, self._numbers)

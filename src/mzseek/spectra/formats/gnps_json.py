@@ -20,8 +20,6 @@ from mzseek.spectra.records import (
     READ_FIELDS,
     Record,
     canonical_key,
-    long_line,
-    too_many_peaks,
     with_time_unit,
 )
 
@@ -69,7 +67,7 @@ def _read_lines(source: Source) -> Iterator[Record]:
             count += 1
             record = _begin(source, count)
             if isinstance(line, LongLine):
-                record.problem = long_line(number)
+                record.refuse_line(number)
                 yield record
             else:
                 yield _fill(record, line.strip())
@@ -104,8 +102,7 @@ def _fill(record: Record, text: str | None) -> Record:
     try:
         entry = json.loads(text, object_pairs_hook=_Object)
         if not isinstance(entry, _Object):
-            reason = f"is {shorten(text)}, expected an object with peaks_json"
-            record.problem = Reason(reason, "malformed")
+            record.refuse(f"is {shorten(text)}, expected an object with peaks_json", "malformed")
             return record
         if isinstance(entry.get(_MONA_PEAKS), str) and _MONA_METADATA in entry:
             _read_mona(record, entry)
@@ -160,7 +157,7 @@ def _read_peaks(record: Record, entry: dict[str, Any]) -> None:
 
 def _set_peaks(record: Record, peaks: list[Any], form: str) -> None:
     if len(peaks) > MAX_PEAKS:
-        record.problem = too_many_peaks(len(peaks))
+        record.refuse_peaks(len(peaks))
         return
     try:
         values = np.array(peaks, dtype=np.float64)

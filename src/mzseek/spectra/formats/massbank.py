@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from mzseek.core.errors import Reason
 from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
-from mzseek.spectra.records import PeakBlock, Record, is_number, leading_number, long_line
+from mzseek.spectra.records import PeakBlock, Record, is_number, leading_number
 
 _OWN_TAGS = re.compile(r"^(?:RECORD_TITLE:|CH\$|AC\$|PK\$)", re.MULTILINE)
 
@@ -64,11 +64,11 @@ def read(source: Source) -> Iterator[Record]:
                 where = source.name if count == 1 else f"{source.name}: record {count}"
                 record, peaks, in_peaks = Record(where, fallback_name=where), PeakBlock(), False
                 if not is_begin:
-                    record.problem = Reason(f"has no ACCESSION (line {number})", "malformed")
+                    record.refuse(f"has no ACCESSION (line {number})", "malformed")
             if record is None:
                 continue
             if isinstance(line, LongLine):
-                record.problem = record.problem or long_line(number)
+                record.refuse_line(number)
             elif line.rstrip() == "//":
                 yield _finish(record, peaks)
                 record = None

@@ -10,7 +10,7 @@ from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_LINE, MAX_PEAKS
 from mzseek.io.text_tables import find_column, normalise_name
-from mzseek.spectra.records import READ_FIELDS, Record, long_line, too_many_peaks
+from mzseek.spectra.records import READ_FIELDS, Record
 
 _PEAK_COLUMNS = ("mzs", "intensities")
 _READ_COLUMNS = tuple(sorted({normalise_name(n) for n in (*_PEAK_COLUMNS, *READ_FIELDS, "fold")}))
@@ -41,10 +41,9 @@ def read(source: Source) -> Iterator[Record]:
             values = line.rstrip("\n").split("\t")
             record = Record(f"{source.name}: line {number}", fallback_name=f"line {number}")
             if isinstance(line, LongLine):
-                record.problem = long_line(number)
+                record.refuse_line(number)
             elif len(values) != len(columns):
-                reason = f"has {len(values)} columns, expected {len(columns)}"
-                record.problem = Reason(reason, "malformed")
+                record.refuse(f"has {len(values)} columns, expected {len(columns)}", "malformed")
             else:
                 _fill(record, dict(zip(columns, values, strict=True)))
             yield record
@@ -58,7 +57,7 @@ def _fill(record: Record, row: dict[str, str]) -> None:
     for name in _PEAK_COLUMNS:
         texts = row[name].strip('"[] ').removesuffix(",").split(",")
         if len(texts) > MAX_PEAKS:
-            record.problem = too_many_peaks(len(texts))
+            record.refuse_peaks(len(texts))
             return
         try:
             if "_" in row[name]:  # Python reads "1_0" as 10

@@ -7,7 +7,7 @@ from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import AdductError, Reason
 from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
-from mzseek.spectra.records import PeakBlock, Record, long_line
+from mzseek.spectra.records import PeakBlock, Record
 
 _KEY = re.compile(r"[A-Za-z_][^=]*=")
 # An adduct at the end of a name: in brackets, or bare with what was added or lost ("M+" is GNPS's
@@ -62,7 +62,7 @@ def read(source: Source) -> Iterator[Record]:
                 if record is None:
                     count += 1
                     record, peaks = _begin(source, count, number), PeakBlock()
-                    record.problem = Reason("has no BEGIN IONS", "malformed")
+                    record.refuse("has no BEGIN IONS", "malformed")
                 _add_line(record, peaks, number, line)
     if record is not None:
         if not line.endswith("\n"):
@@ -81,13 +81,13 @@ def _add_line(record: Record, peaks: PeakBlock, number: int, line: str) -> None:
         return
     text = line.strip()
     if isinstance(line, LongLine):
-        record.problem = long_line(number)
+        record.refuse_line(number)
     elif _KEY.match(text):
         key, _, value = text.partition("=")
         record.add(key, value)
     elif text[0].isalpha() and text[:3].lower() not in {"nan", "inf"}:
         reason = f"line {number}: {shorten(text)!r} is neither KEY=value nor a peak"
-        record.problem = Reason(reason, "malformed")
+        record.refuse(reason, "malformed")
     else:
         peaks.add(number, text)
 

@@ -7,7 +7,7 @@ from mzseek.core.errors import Reason
 from mzseek.core.text import shorten
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.spectra.records import PeakBlock, Record, is_number, long_line, with_time_unit
+from mzseek.spectra.records import PeakBlock, Record, is_number, with_time_unit
 
 _KEY = re.compile(r"[ \t]*([A-Za-z_][^:]*):(.*)")
 _QUOTED = re.compile(r'"([^"=]+)=([^"]*)"')
@@ -59,7 +59,7 @@ def read(source: Source) -> Iterator[Record]:
                 record, peaks = Record(where, fallback_name=f"record {count}"), PeakBlock()
                 keys = set()
             if is_long:
-                record.problem = record.problem or long_line(number)
+                record.refuse_line(number)
                 if entry is not None and _is_name(entry):
                     record.fields.setdefault("compound_name", "")
             elif entry is not None:
@@ -73,7 +73,7 @@ def read(source: Source) -> Iterator[Record]:
     if record is not None:
         if "num_peaks" not in record.fields and not line.endswith("\n"):
             reason = "the file ends in the middle of a line, before its number of peaks"
-            record.problem = record.problem or Reason(reason, "truncated")
+            record.refuse(reason, "truncated")
         yield _finish(record, peaks, keys)
 
 
@@ -97,7 +97,7 @@ def _finish(record: Record, peaks: PeakBlock, keys: set[str]) -> Record:
         time = record.fields.get("retention_time", "")
         record.fields["retention_time"] = with_time_unit(time, "min")
     if not record.fields.get("compound_name"):
-        record.problem = record.problem or Reason("has no Name", "malformed")
+        record.refuse("has no Name", "malformed")
     else:
         record.fallback_name = record.fields["compound_name"]
     return record
@@ -108,7 +108,7 @@ def _add_entry(record: Record, key: str, value: str) -> None:
     if key == "num peaks":
         if "num_peaks" in record.others:  # the name between the two is missing
             reason = "states Num Peaks twice: two records that ran together"
-            record.problem = record.problem or Reason(reason, "malformed")
+            record.refuse(reason, "malformed")
         record.others["num_peaks"] = []
         record.fields["num_peaks"] = value.strip()
     elif record.problem is not None and record.fields.get("compound_name"):

@@ -7,7 +7,7 @@ import numpy as np
 from mzseek.core.errors import Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.spectra.records import PeakBlock, Record, UniqueNames, long_line, with_time_unit
+from mzseek.spectra.records import PeakBlock, Record, UniqueNames, with_time_unit
 
 _MS1_BLOCKS = {"ms1", "ms1peaks", "ms1merged"}
 _MS2_BLOCKS = {"ms2", "ms2peaks", "ms2merged", "collision", "ce"}
@@ -44,9 +44,9 @@ def read(source: Source) -> Iterator[Record]:
                     blocks += 1
                     block, peaks = _begin(source, blocks, number, compound), PeakBlock()
                     reason = "has peaks that belong to no block (>ms2, >collision)"
-                    block.problem = Reason(reason, "malformed")
+                    block.refuse(reason, "malformed")
                 if isinstance(line, LongLine):
-                    block.problem = block.problem or long_line(number)
+                    block.refuse_line(number)
                 else:
                     peaks.add(number, text)
                 continue
@@ -73,7 +73,7 @@ def read(source: Source) -> Iterator[Record]:
                 yield from compound.release(names)
                 compound = _Compound(number)
             if isinstance(line, LongLine):
-                compound.shared.problem = compound.shared.problem or long_line(number)
+                compound.shared.refuse_line(number)
             elif not is_block:
                 compound.add(key, value)
     if block is not None:
