@@ -177,7 +177,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copy, "spectra/read.py",
         (
             "FORMATS: dict[str, SpectrumFormat] = {",
-            '    "lines": SpectrumFormat("Lines", (r"\\ASPECTRUM ",), "lines:read", "", (".lines",)),',
+            '    "lines": SpectrumFormat("Lines", ("^SPECTRUM ",), "lines:read", "", (".lines",)),',
         ),
     )  # fmt: skip
     add_file(copy, "cli/commands/hello.py", COMMAND)
