@@ -51,7 +51,7 @@ ALLOWED = {
     ("experiments/results.py", "most"): "key of descriptions of experiments",
     ("export/json_array.py", "likeness"): "key of the documented JSON output",
     ("export/mztab.py", "in nats"): "unit of a measure in the mzTab-M output",
-    ("export/report_data.py", "likeness"): "key of the data in the report page",
+    ("export/report.py", "likeness"): "key of the data in the report page",
 }
 
 

@@ -1,19 +1,23 @@
 """An output is complete or not there; a killed run is resumed; nothing foreign is replaced."""
 
 import json
+import math
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mzseek.core.errors import BusyError, InputError, RunError
 from mzseek.export.output import FILES, SUFFIXES, Output
 from mzseek.export.tables import CHANNEL, FIRST, LAST, PEAK_COLUMNS, SUMMARY_COLUMNS
 from mzseek.export.writer import Settings, Writer
+from mzseek.version import __version__
 
 OWN = ["candidates.tsv", "peaks.tsv", "report.html", "run.json", "skipped.tsv", "summary.tsv"]
 SINGLE = ["out.tsv", "out.json", "out.mzTab", "out.graphml", "out.HTML"]
@@ -49,20 +53,33 @@ def killed(target: Path, annotations, **options) -> None:
 
 
 def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_annotation) -> None:
-    target = tmp_path / "out"
-    with Output(target, Settings(options={"ppm": 10})) as output:
+    target, spectra = tmp_path / "out", tmp_path / "a.mgf"
+    spectra.write_bytes(b"BEGIN IONS")
+    options = {"ppm": np.float64(10), "path": Path("x"), "bad": math.nan, "names": ("a", "b")}
+    searched = {"model": {"name": "built-in"}}
+    with Output(target, Settings(options=options, searched=searched)) as output:
         output.write(make_annotation("1"))
         output.skipped("run.mgf: record 2", "has no peaks")
         assert not target.exists()
-        output.finish(records=2)
-    assert names(tmp_path) == ["out"]
+        inputs = {spectra: None, tmp_path / "gone": None}
+        output.finish(records=2, inputs=inputs, more={"also": 1})
+    assert names(tmp_path) == ["a.mgf", "out"]
     assert names(target) == OWN
-    facts = json.loads((target / "run.json").read_text())
-    assert facts["counts"] == {
+    record = json.loads((target / "run.json").read_text())
+    assert record["counts"] == {
         "records": 2, "answered": 1, "set_aside": 1, "unaccounted": 0, "features": 1,
         "with_candidates": 1,
     }  # fmt: skip
-    assert facts["options"] == {"ppm": 10}
+    assert record["options"] == {"ppm": 10.0, "path": "x", "bad": None, "names": ["a", "b"]}
+    assert record["inputs"] == [
+        {"path": str(spectra), "bytes": 10, "sha256": sha256(b"BEGIN IONS").hexdigest()},
+        {"path": str(tmp_path / "gone"), "bytes": None, "sha256": None},
+    ]
+    assert (record["kind"], record["files"], record["prior"]) == ("mzseek annotation", OWN, None)
+    assert (record["bundle"], record["also"]) == ({"name": "built-in"}, 1)
+    assert record["versions"]["mzseek"] == __version__
+    assert {"python", "numpy", "rdkit"} <= set(record["versions"])
+    assert set(record["written"]) == set(OWN) - {"run.json"}
 
 
 @pytest.mark.parametrize("name", ["out", *SINGLE])

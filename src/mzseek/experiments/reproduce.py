@@ -35,7 +35,7 @@ from mzseek.experiments.sweep import (
     run_jobs,
     settled,
 )
-from mzseek.export.page import write_page as fill
+from mzseek.export.report import write_page as fill
 from mzseek.io import StrPath, atomic_directory
 from mzseek.io.manifest import read_object
 from mzseek.parallel import Engine, Log, Progress, no_log, silent

@@ -83,7 +83,7 @@ def histogram_svg(
 ) -> str:
     """Draw distributions of counts over each other."""
     with rc_context(STYLE):
-        figure = blank((9.4, height_for(groups, 2.7)))
+        figure = blank((9.4, _height_for(groups, 2.7)))
         axes = figure.subplots()
         largest = max((int(np.max(values)) for values in groups.values() if len(values)), default=1)
         step = -(-largest // 50)  # whole numbers, so that a bar is a count or a run of them
@@ -113,7 +113,7 @@ def curves_svg(
 ) -> str:
     """Draw lines by name."""
     with rc_context(STYLE):
-        figure = blank((4.6, height_for(curves, 2.7)))
+        figure = blank((4.6, _height_for(curves, 2.7)))
         axes = figure.subplots()
         colours = (BLUE, ORANGE, GREEN, MUTED, PURPLE)
         lines = []
@@ -124,7 +124,7 @@ def curves_svg(
         return to_svg(figure)
 
 
-def height_for(entries: Sized, usual: float) -> float:
+def _height_for(entries: Sized, usual: float) -> float:
     """Return the inches that a figure needs for its legend."""
     return max(usual, 0.6 + 0.19 * len(entries))
 
@@ -221,7 +221,7 @@ def bands_svg(by_kind: dict[str, Bands], similarity: str = "tanimoto") -> str:
 def reliability_svg(by_label: dict[str, Reliability]) -> str:
     """Draw accuracy of the first answer over its probability, a point a bin, larger with more."""
     with rc_context(STYLE):
-        figure = blank((4.2, height_for(by_label, 3.6)))
+        figure = blank((4.2, _height_for(by_label, 3.6)))
         axes = figure.subplots()
         axes.plot([0, 100], [0, 100], color=MUTED, linewidth=0.8, linestyle=":")
         lines = []

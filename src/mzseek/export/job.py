@@ -7,14 +7,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mzseek.annotation.annotator import AnnotationRun, Annotator, config_for
+from mzseek.annotation.annotator import Annotator, config_for
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import KilledError
-from mzseek.export.output import Output, ensure_not_read, is_folder
-from mzseek.export.run_record import versions
+from mzseek.export.output import Output, ensure_not_read, is_folder, versions
 from mzseek.export.tables import SKIPPED
-from mzseek.export.writer import Settings
+from mzseek.export.writer import IN_FULL, Settings
 from mzseek.io import StrPath
 from mzseek.io.manifest import SourceGuard
 from mzseek.parallel import LocalEngine
@@ -91,7 +90,8 @@ def annotate_files(
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
     guard = SourceGuard(files.paths)
-    config = replace(config_for(config, files), explain=_explained(Path(out)))
+    has_report = is_folder(Path(out)) or Path(out).suffix.lower() == ".html"
+    config = replace(config_for(config, files), explain=IN_FULL if has_report else 0)
     annotator = Annotator(config)  # whatever is missing is reported before anything is made
     searched = annotator.metadata()
     known = run_settings(annotator, replace(settings, read=read), files.paths)
@@ -117,25 +117,10 @@ def annotate_files(
             ) from error
         guard.ensure_unchanged()
         counts = output.counts(run.records)
-        messages = finish_output(output, run, guard.hashes)
+        messages = output.finish(records=run.records, inputs=guard.hashes, more=run.metadata())
     levels = dict(sorted(run.levels.items()))
     messages = [*run.remarks(), *messages, *_skipped_lines(output)]
     return FinishedRun(Path(out), counts, levels, searched, messages)
-
-
-def _explained(out: Path) -> int:
-    """Return for how many candidates of a feature an output shows fragments."""
-    from mzseek.export.report_data import IN_FULL
-
-    return IN_FULL if is_folder(out) or out.suffix.lower() == ".html" else 0
-
-
-def finish_output(
-    output: Output, run: AnnotationRun, inputs: Mapping[Path, str] | Sequence[Path]
-) -> list[str]:
-    """Complete the files of a run with what ``run.json`` records; return lines for the user."""
-    known = inputs if isinstance(inputs, Mapping) else dict.fromkeys(inputs)
-    return output.finish(records=run.records, inputs=known, more=run.metadata())
 
 
 def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]) -> Settings:

@@ -5,13 +5,13 @@ markup or a terminal's code wherever the file is shown; what is read back is wha
 """
 
 import json
-import math
 import re
 from typing import Any
 
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.chem.identifiers import links
-from mzseek.export.writer import Writer
+from mzseek.export.tables import FIRST
+from mzseek.export.writer import Writer, plain_data
 
 _MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 _TEXT = rb'"(?:[^"\\]|\\.)*"'
@@ -36,61 +36,53 @@ class JsonArray(Writer):
         return super().finish()
 
 
-def annotation_object(annotation: Annotation) -> dict[str, Any]:
+def annotation_object(annotation: Annotation) -> Any:
     """Return an annotation as plain data, all numbers finite."""
     feature = annotation.feature
-    return {
-        "feature": feature.name,
-        "named_by": feature.named_by,
-        "file": feature.where,
-        "spectra": [spectrum.identifier for spectrum in feature.spectra],
-        "ionMass": _finite(feature.precursor_mz),
-        "retentionTimeInSeconds": _finite(feature.retention_time),
-        "confidence": _finite(annotation.confidence),
-        "inDatabaseProbability": _finite(annotation.present),
-        "setSize": annotation.set_size,
-        "coverage": _finite(annotation.coverage),
-        "candidatesFound": annotation.found,
-        "scored": annotation.scored,
-        "ions": {ion: _finite(probability) for ion, probability in annotation.ions.items()},
-        "objective": annotation.objective,
-        "nearestSimilarity": _finite(annotation.nearest),
-        "unlike": bool(annotation.unlike),
-        "level": annotation.level.number,
-        "levelReason": annotation.level.reason,
-        "notes": list(annotation.notes),
-        "candidates": [
-            _candidate_object(annotation, candidate, rank)
-            for rank, candidate in enumerate(annotation.ranked, 1)
-        ],
-        "matches": [_reference_object(match) for match in annotation.matches],
-    }
+    return plain_data(
+        {
+            "feature": feature.name,
+            "named_by": feature.named_by,
+            "file": feature.where,
+            "spectra": [spectrum.identifier for spectrum in feature.spectra],
+            "ionMass": feature.precursor_mz,
+            "retentionTimeInSeconds": feature.retention_time,
+            "confidence": annotation.confidence,
+            "inDatabaseProbability": annotation.present,
+            "setSize": annotation.set_size,
+            "coverage": annotation.coverage,
+            "candidatesFound": annotation.found,
+            "scored": annotation.scored,
+            "ions": annotation.ions,
+            "objective": annotation.objective,
+            "nearestSimilarity": annotation.nearest,
+            "unlike": annotation.unlike,
+            "level": annotation.level.number,
+            "levelReason": annotation.level.reason,
+            "notes": annotation.notes,
+            "candidates": [
+                _candidate_object(annotation, candidate, rank)
+                for rank, candidate in enumerate(annotation.ranked, 1)
+            ],
+            "matches": [_reference_object(match) for match in annotation.matches],
+        }
+    )
 
 
 def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, Any]:
+    values = {name: value(annotation, candidate) for name, value in FIRST.items()}
+    del values["feature"]
     kinds = sorted(set(annotation.kinds.values()))
-    channels = zip(annotation.channels, candidate.parts, strict=True)
-    return {
+    return values | {
         "rank": rank,
-        "smiles": candidate.smiles,
-        "InChIkey2D": candidate.key,
-        "molecularFormula": candidate.formula,
-        "adduct": candidate.adduct,
-        "probability": _finite(candidate.probability),
-        "confidence": _finite(annotation.confidence_of(candidate)),
-        "inSet": bool(candidate.in_set),
-        "name": candidate.name,
-        "mass": _finite(candidate.mass),
-        "errorPpm": _finite(candidate.error_ppm),
-        "score": _finite(candidate.score),
-        "channels": {channel: _finite(part) for channel, part in channels},
-        "nats": {kind: _finite(annotation.nats(candidate, kind)) for kind in kinds},
-        "explainedIntensity": _finite(candidate.explained),
+        "channels": dict(zip(annotation.channels, candidate.parts, strict=True)),
+        "nats": {kind: annotation.nats(candidate, kind) for kind in kinds},
+        "explainedIntensity": candidate.explained,
         "explainedPeaks": candidate.peaks_explained,
         "libraryMatch": candidate.match and _reference_object(candidate.match),
         "analog": candidate.analog and _reference_object(candidate.analog),
-        "sources": list(candidate.sources),
-        "identifiers": list(candidate.identifiers),
+        "sources": candidate.sources,
+        "identifiers": candidate.identifiers,
         "links": links(candidate.identifiers),
     }
 
@@ -100,17 +92,12 @@ def _reference_object(reference: Reference) -> dict[str, Any]:
         "record": reference.record,
         "smiles": reference.smiles,
         "name": reference.name,
-        "similarity": _finite(reference.similarity),
+        "similarity": reference.similarity,
         "peaks": reference.peaks,
-        "likeness": _finite(reference.tanimoto),
+        "likeness": reference.tanimoto,
         "contributor": reference.contributor,
         "licence": reference.licence,
         "library": reference.library,
         "adduct": reference.adduct,
-        "precursorMz": _finite(reference.precursor_mz),
+        "precursorMz": reference.precursor_mz,
     }
-
-
-def _finite(value: float | None) -> float | None:
-    """Return a number as JSON knows it; None where there is none, or no finite one."""
-    return None if value is None or not math.isfinite(value) else float(value)

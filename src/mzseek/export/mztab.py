@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
@@ -231,29 +231,69 @@ def _suffix(where: str) -> str:
 _RUN = "\f"  # stands for the number of the file of spectra; no text cell has it
 _MAX_NAMED = 10  # identifications of one summary row; evidence rows have all
 _AMBIGUOUS = "1"
-_MS_LEVEL = param("MS", "MS:1000511", "ms level", "2")
 
-# Columns for files of spectra stand between the two parts; those of SME refer to none.
-SML = (
-    ("SML_ID", "SMF_ID_REFS", "database_identifier", "chemical_formula", "smiles", "inchi",
-     "chemical_name", "uri", "theoretical_neutral_mass", "adduct_ions", "reliability",
-     "best_id_confidence_measure", "best_id_confidence_value"),
-    ("opt_global_feature", "opt_global_confidence", "opt_global_in_database_probability",
-     "opt_global_set_size", "opt_global_level_reason"),
-)  # fmt: skip
-SMF = (
-    ("SMF_ID", "SME_ID_REFS", "SME_ID_REF_ambiguity_code", "adduct_ion", "isotopomer",
-     "exp_mass_to_charge", "charge", "retention_time_in_seconds",
-     "retention_time_in_seconds_start", "retention_time_in_seconds_end"),
-    ("opt_global_feature",),
-)  # fmt: skip
-SME = (
-    "SME_ID", "evidence_input_id", "database_identifier", "chemical_formula", "smiles", "inchi",
-    "chemical_name", "uri", "derivatized_form", "adduct_ion", "exp_mass_to_charge", "charge",
-    "theoretical_mass_to_charge", "spectra_ref", "identification_method", "ms_level",
-    *(f"id_confidence_measure[{index}]" for index in range(1, len(MEASURES) + 1)), "rank",
-    "opt_global_inchikey2d", "opt_global_adduct", "opt_global_in_prediction_set",
-)  # fmt: skip
+# Cells of each section by column. Columns of row numbers, and of abundances in files of spectra,
+# are added when the file is made.
+Named = Sequence[Candidate]  # the identifications of a summary row
+SUMMARY: dict[str, Callable[[Annotation, Named], str]] = {
+    "database_identifier": lambda a, named: several(map(_identifier, named)),
+    "chemical_formula": lambda a, named: _formulas(a, named),
+    "smiles": lambda a, named: several(text(c.smiles) for c in named),
+    "inchi": lambda *_: NULL,
+    "chemical_name": lambda a, named: several(text(c.name) for c in named),
+    "uri": lambda a, named: several(map(_uri, named)),
+    "theoretical_neutral_mass": lambda a, named: several(number(c.mass) for c in named),
+    "adduct_ions": lambda a, named: several(
+        ion for ion in dict.fromkeys(adduct(c.adduct) for c in named) if ion != NULL
+    ),
+    "reliability": lambda a, _: text(a.level.number),
+    "best_id_confidence_measure": lambda a, _: CONFIDENCE if a.best else NULL,
+    "best_id_confidence_value": lambda a, _: number(a.confidence) if a.best else NULL,
+}
+SUMMARY_EXTRA: dict[str, Callable[[Annotation], str]] = {
+    "opt_global_feature": lambda a: text(a.feature.name),
+    "opt_global_confidence": lambda a: number(a.confidence),
+    "opt_global_in_database_probability": lambda a: number(a.present),
+    "opt_global_set_size": lambda a: str(a.set_size),
+    "opt_global_level_reason": lambda a: text(a.level.reason),
+}
+FEATURE: dict[str, Callable[[Annotation], str]] = {
+    "adduct_ion": lambda a: adduct(a.best.adduct) if a.best else NULL,
+    "isotopomer": lambda a: NULL,
+    "exp_mass_to_charge": lambda a: number(a.feature.precursor_mz),
+    "charge": lambda a: str(abs(_charge(a)) or 1),
+    "retention_time_in_seconds": lambda a: number(a.feature.retention_time, 3),
+    "retention_time_in_seconds_start": lambda a: NULL,
+    "retention_time_in_seconds_end": lambda a: NULL,
+}
+EVIDENCE: dict[str, Callable[[Annotation, Candidate], str]] = {
+    "evidence_input_id": lambda a, _: f"ms_run[{_RUN}]:feature={text(a.feature.name)}",
+    "database_identifier": lambda _, c: _identifier(c),
+    "chemical_formula": lambda _, c: text(c.formula),
+    "smiles": lambda _, c: text(c.smiles),
+    "inchi": lambda *_: NULL,
+    "chemical_name": lambda _, c: text(c.name),
+    "uri": lambda _, c: _uri(c),
+    "derivatized_form": lambda *_: NULL,
+    "adduct_ion": lambda _, c: adduct(c.adduct),
+    "exp_mass_to_charge": lambda a, _: number(a.feature.precursor_mz),
+    "charge": lambda a, c: str(abs(_charge_of(c.adduct) or _charge(a) or 1)),
+    "theoretical_mass_to_charge": lambda a, c: number(
+        a.feature.precursor_mz / (1 + c.error_ppm * 1e-6)
+    ),
+    "spectra_ref": lambda a, _: _spectra(a),
+    "identification_method": lambda *_: SOFTWARE,
+    "ms_level": lambda *_: param("MS", "MS:1000511", "ms level", "2"),
+    "id_confidence_measure[1]": lambda a, c: number(a.confidence_of(c)),
+    "id_confidence_measure[2]": lambda _, c: number(c.probability),
+    "id_confidence_measure[3]": lambda _, c: number(c.score),
+    "id_confidence_measure[4]": lambda _, c: number(c.explained),
+    "id_confidence_measure[5]": lambda _, c: number(c.match.similarity if c.match else None),
+    "rank": lambda *_: "1",  # of the best candidate; `MzTab.record` counts on
+    "opt_global_inchikey2d": lambda _, c: text(c.key),
+    "opt_global_adduct": lambda _, c: text(c.adduct),
+    "opt_global_in_prediction_set": lambda _, c: "true" if c.in_set else "false",
+}
 
 
 class MzTab(RecordWriter):
@@ -267,18 +307,23 @@ class MzTab(RecordWriter):
 
     def record(self, annotation: Annotation) -> dict[str, Any]:
         """Return cells of the three sections without numbers, and what metadata are made of."""
-        charge = _charge(annotation)
-        candidates = annotation.ranked
-        sources = [source for c in candidates if (source := _source(c)) is not None]
+        charge, named = _charge(annotation), _named(annotation)
+        sources = [source for c in annotation.ranked if (source := _source(c)) is not None]
         return {
             "run": annotation.feature.where,
             "polarity": "" if not charge else "+" if charge > 0 else "-",
             "prefixes": list(dict.fromkeys(prefix for prefix, _ in sources)),
-            "summary": _summary_cells(annotation),
-            "feature": _feature_cells(annotation, charge),
-            "evidence": [_evidence_cells(annotation, c, rank) for rank, c in
-                         enumerate(candidates, 1)],
-        }  # fmt: skip
+            "summary": [cell(annotation, named) for cell in SUMMARY.values()],
+            "extra": [cell(annotation) for cell in SUMMARY_EXTRA.values()],
+            "feature": [cell(annotation) for cell in FEATURE.values()],
+            "evidence": [
+                [
+                    str(rank) if name == "rank" else cell(annotation, candidate)
+                    for name, cell in EVIDENCE.items()
+                ]
+                for rank, candidate in enumerate(annotation.ranked, 1)
+            ],
+        }
 
     def assemble(self, file: TextIO) -> list[str]:
         """Write metadata, then the sections, each with numbers for rows and files."""
@@ -294,24 +339,25 @@ class MzTab(RecordWriter):
         variables = ["abundance_study_variable[1]", "abundance_variation_study_variable[1]"]
 
         columns = [*assays, *variables]
-        file.write("\n" + line(["SMH", *SML[0], *columns, *SML[1]]))
+        nulls = [NULL] * len(columns)
+        file.write(
+            "\n" + line(["SMH", "SML_ID", "SMF_ID_REFS", *SUMMARY, *columns, *SUMMARY_EXTRA])
+        )
         for index, record in enumerate(self.records(), 1):
-            first, last = record["summary"]
-            nulls = [NULL] * len(columns)
-            file.write(line(["SML", str(index), str(index), *first, *nulls, *last]))
+            cells = [*record["summary"], *nulls, *record["extra"]]
+            file.write(line(["SML", str(index), str(index), *cells]))
 
-        file.write("\n" + line(["SFH", *SMF[0], *assays, *SMF[1]]))
-        done = 0
+        identifiers = ["SMF_ID", "SME_ID_REFS", "SME_ID_REF_ambiguity_code"]
+        file.write("\n" + line(["SFH", *identifiers, *FEATURE, *assays, "opt_global_feature"]))
+        nulls, done = [NULL] * len(assays), 0
         for index, record in enumerate(self.records(), 1):
             references = [str(done + n) for n in range(1, len(record["evidence"]) + 1)]
             done += len(references)
             ambiguity = _AMBIGUOUS if len(references) > 1 else NULL
-            first, last = record["feature"]
-            nulls = [NULL] * len(assays)
-            cells = [str(index), BAR.join(references), ambiguity, *first, *nulls, *last]
-            file.write(line(["SMF", *cells]))
+            cells = [str(index), BAR.join(references), ambiguity, *record["feature"], *nulls]
+            file.write(line(["SMF", *cells, record["extra"][0]]))
 
-        file.write("\n" + line(["SEH", *SME]))
+        file.write("\n" + line(["SEH", "SME_ID", *EVIDENCE]))
         numbers = {where: str(index) for index, where in enumerate(runs, 1)}
         evidence = ((r["run"], cells) for r in self.records() for cells in r["evidence"])
         for index, (where, cells) in enumerate(evidence, 1):
@@ -319,85 +365,20 @@ class MzTab(RecordWriter):
         return []
 
 
-def _summary_cells(annotation: Annotation) -> tuple[list[str], list[str]]:
-    named, best, level = _named(annotation), annotation.best, annotation.level
-    formulas = several(text(candidate.formula) for candidate in named)
-    if not named and level.number == "4" and best is not None:
-        formulas = text(best.formula)
-    ions = dict.fromkeys(adduct(candidate.adduct) for candidate in named)
-    first = [
-        several(_identifier(candidate) for candidate in named),
-        formulas,
-        several(text(candidate.smiles) for candidate in named),
-        NULL,
-        several(text(candidate.name) for candidate in named),
-        several(_uri(candidate) for candidate in named),
-        several(number(candidate.mass) for candidate in named),
-        several(ion for ion in ions if ion != NULL),
-        text(level.number),
-        CONFIDENCE if best else NULL,
-        number(annotation.confidence) if best else NULL,
-    ]
-    last = [
-        text(annotation.feature.name),
-        number(annotation.confidence),
-        number(annotation.present),
-        str(annotation.set_size),
-        text(level.reason),
-    ]
-    return first, last
+def _formulas(annotation: Annotation, named: Named) -> str:
+    if not named and annotation.level.number == "4" and annotation.best is not None:
+        return text(annotation.best.formula)
+    return several(text(candidate.formula) for candidate in named)
 
 
-def _feature_cells(annotation: Annotation, charge: int) -> tuple[list[str], list[str]]:
-    feature, best = annotation.feature, annotation.best
-    first = [
-        adduct(best.adduct) if best else NULL,
-        NULL,
-        number(feature.precursor_mz),
-        str(abs(charge) or 1),
-        number(feature.retention_time, 3),
-        NULL,
-        NULL,
-    ]
-    return first, [text(feature.name)]
+def _spectra(annotation: Annotation) -> str:
+    """Refer to the spectra of a feature: by their ids in mzML, by their names elsewhere."""
+    key = "" if _suffix(annotation.feature.where) == ".mzml" else "databasekey="
+    spectra = annotation.feature.spectra
+    return BAR.join(f"ms_run[{_RUN}]:{key}{text(spectrum.identifier)}" for spectrum in spectra)
 
 
-def _evidence_cells(annotation: Annotation, candidate: Candidate, rank: int) -> list[str]:
-    feature, match = annotation.feature, candidate.match
-    measured = feature.precursor_mz
-    charge = _charge_of(candidate.adduct) or _charge(annotation) or 1
-    # Spectra are referred to by their ids in mzML, by their names elsewhere.
-    key = "" if _suffix(feature.where) == ".mzml" else "databasekey="
-    spectra = [f"ms_run[{_RUN}]:{key}{text(spectrum.identifier)}" for spectrum in feature.spectra]
-    return [
-        f"ms_run[{_RUN}]:feature={text(feature.name)}",
-        _identifier(candidate),
-        text(candidate.formula),
-        text(candidate.smiles),
-        NULL,
-        text(candidate.name),
-        _uri(candidate),
-        NULL,
-        adduct(candidate.adduct),
-        number(measured),
-        str(abs(charge)),
-        number(measured / (1 + candidate.error_ppm * 1e-6)),
-        BAR.join(spectra),
-        SOFTWARE,
-        _MS_LEVEL,
-        number(annotation.confidence_of(candidate)),
-        number(candidate.probability),
-        number(candidate.score),
-        number(candidate.explained),
-        number(match.similarity if match else None),
-        str(rank),
-        text(candidate.key),
-        text(candidate.adduct),
-        "true" if candidate.in_set else "false",
-    ]
-
-
-def _named(annotation: Annotation) -> Sequence[Candidate]:
+def _named(annotation: Annotation) -> Named:
     """Return the identifications of a summary row: none where only a formula or mass is known."""
     if not annotation.candidates or annotation.level.number in ("4", "5"):
         return []

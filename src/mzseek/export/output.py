@@ -1,10 +1,18 @@
-"""The output of a run: a folder or a single file, published when complete."""
+"""The output of a run: a folder or a single file, published when complete.
+
+A journal of finished features makes a killed run resumable; ``run.json`` says what made a folder.
+"""
 
 import contextlib
+import json
+import platform
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,12 +20,12 @@ from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError, WriteError
 from mzseek.core.registry import LazyRegistry
-from mzseek.export.run_record import KIND, run_record, write_record
 from mzseek.export.tables import SKIPPED, SkippedTable
-from mzseek.export.writer import JOURNAL, Journal, Settings, Writer, is_journal
+from mzseek.export.writer import Settings, Writer, plain_data
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
 from mzseek.io.manifest import measured, overlap
 from mzseek.io.writing import discard, disk_error_reason, disk_errors, publish, remove_leftovers
+from mzseek.version import __version__
 
 # Files of an output folder.
 FILES: "LazyRegistry[type[Writer]]" = LazyRegistry(
@@ -40,11 +48,13 @@ SUFFIXES: "LazyRegistry[type[Writer]]" = LazyRegistry(
         ".txt": "mzseek.export.feature_tables:JoinedTable",
     }
 )
-RUN, NETWORK, FEATURES = "run.json", "network.graphml", "features"
+RUN, NETWORK, FEATURES, JOURNAL = "run.json", "network.graphml", "features", "journal.jsonl"
+KIND, VERSION = "mzseek annotation", 1
 _PARTIAL = ".partial"
 _REMEDY = "name another --out, or replace it with --force"
 _PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 _HEAD = 1 << 20  # bytes that a signature is looked for in
+_MAX_NAMED = 5  # changed inputs that a message names
 
 
 def suffix_of(name: str) -> str:
@@ -175,14 +185,12 @@ class Output:
 
         The lock is held: no other process is writing there.
         """
-        can_resume = is_journal(self.work / JOURNAL)
-        exists = self.work.exists()
+        can_resume, exists = is_journal(self.work / JOURNAL), self.work.exists()
         if self._resume and not can_resume:
             why = "has no journal of finished features" if exists else "does not exist"
             self.notes.append(f"Starting from the beginning: {self.work} {why}.")
         if exists:
-            foreign = self._foreign_work()
-            if foreign is not None:
+            if (foreign := self._foreign_work()) is not None:
                 raise RunError(
                     f"{self.work}: is in the way ({foreign} is not of annotate); move it, or name "
                     "another --out"
@@ -216,22 +224,13 @@ class Output:
         }
         self._journal = Journal(self.work, signature)
         self._open_files.callback(self._remove_if_empty)
-        self._close_later(self._journal.close)
+        self._open_files.callback(_close, self._journal.close)
         self.skipped = SkippedTable(self.work)
-        self._close_later(self.skipped.spool.close)
+        self._open_files.callback(_close, self.skipped.spool.close)
         self._writers: list[Writer] = []
         for name, kind in self._kinds.items():
             self._writers.append(kind(self.work, name, settings))
-            self._close_later(self._writers[-1].close)
-
-    def _close_later(self, close: Callable[[], None]) -> None:
-        """Close a file at the end, also on a full disk, which is reported elsewhere."""
-
-        def close_file() -> None:
-            with contextlib.suppress(OSError):
-                close()
-
-        self._open_files.callback(close_file)
+            self._open_files.callback(_close, self._writers[-1].close)
 
     def _remove_if_empty(self) -> None:
         if not self._is_published and not self._journal.features:
@@ -282,7 +281,14 @@ class Output:
     ) -> list[str]:
         """Complete all files and give the output its name.
 
-        Parameters are those of `counts` and `run_record`.
+        Parameters
+        ----------
+        records : int, optional
+            As in `counts`.
+        inputs : mapping of Path to str or None, optional
+            SHA-256 of files of spectra when they were read; None to compute it now.
+        more : mapping, optional
+            Further entries of ``run.json``.
 
         Returns
         -------
@@ -294,20 +300,34 @@ class Output:
             lines = [line for writer in self._writers for line in writer.finish()]
             self._journal.close()
             if self.is_folder:
-                record = run_record(
-                    self.settings,
-                    inputs=inputs or {},
-                    counts=self.counts(records),
-                    seconds=time.monotonic() - self._began,
-                    files=self._names,
-                    more=more or {},
-                )
-                names = sorted(self._names - {RUN})
-                record["written"] = {name: measured(self.work / name) for name in names}
-                write_record(self.work / RUN, record)
+                record = plain_data(self._record(self.counts(records), inputs or {}, more or {}))
+                text = json.dumps(record, indent=2, allow_nan=False) + "\n"
+                (self.work / RUN).write_text(text, "utf-8")
             self._ensure_replaceable()  # it may have been changed meanwhile
             self._publish()
         return lines
+
+    def _record(
+        self, counts: Mapping[str, int], inputs: Mapping[Path, str | None], more: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return all that ``run.json`` holds."""
+        searched = self.settings.searched
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - self._began, 3),
+            "counts": counts,
+            "files": sorted(self._names),
+            "options": self.settings.options,
+            "inputs": [_checksum(path, sha256) for path, sha256 in inputs.items()],
+            "bundle": searched.get("model", {}),
+            "database": searched.get("database", {}),
+            "prior": searched.get("prior"),
+            "versions": versions(),
+            **more,
+            "written": {name: measured(self.work / name) for name in sorted(self._names - {RUN})},
+        }
 
     def _publish(self) -> None:
         if self.is_folder:
@@ -403,3 +423,148 @@ def ensure_not_read(out: Path, read: Iterable[StrPath]) -> None:
     for target in (out, work):
         if reason := overlap(target, paths):
             raise RunError(f"{target}: {reason}; name another --out")
+
+
+def _close(close: Callable[[], None]) -> None:
+    """Close a file at the end, also on a full disk, which is reported elsewhere."""
+    with contextlib.suppress(OSError):
+        close()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of mzseek, of Python, and of packages that numbers depend on."""
+    by_package = {"mzseek": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "rdkit"):
+        with contextlib.suppress(PackageNotFoundError):
+            by_package[package] = version(package)
+    return by_package
+
+
+def _checksum(path: Path, sha256: str | None) -> dict[str, Any]:
+    """Return path, size and SHA-256 of a file or folder; what cannot be read has none."""
+    try:
+        size = path.stat().st_size if path.is_file() else None
+        return {"path": path, "bytes": size, "sha256": sha256 or content_hash(path)}
+    except OSError:
+        return {"path": path, "bytes": None, "sha256": None}
+
+
+class Journal:
+    """Notes of finished features, in the folder where the work is done.
+
+    Parameters
+    ----------
+    folder : Path
+    signature : mapping of str to str
+        Checksums of all that annotations depend on, by name.
+
+    Attributes
+    ----------
+    features, spectra, with_candidates : int
+        Finished so far, and features among them that have candidates.
+
+    Raises
+    ------
+    RunError
+        The notes are of a run with another signature.
+    """
+
+    def __init__(self, folder: Path, signature: Mapping[str, str]) -> None:
+        self.folder, self.path = folder, folder / JOURNAL
+        self.features = self.spectra = self.with_candidates = 0
+        self._done: Counter[str] = Counter()
+        end = self._read(signature) if self.path.exists() else 0
+        self._file = self.path.open("ab")
+        self._file.truncate(end)
+        if end == 0:
+            self._append({"signature": dict(signature)})
+
+    def was_done(self, feature: Feature) -> bool:
+        """Return whether an earlier process has finished a feature; each note counts for one."""
+        key = _key(feature)
+        self._done[key] -= 1
+        return self._done[key] >= 0
+
+    def add(self, feature: Feature, sizes: Mapping[str, int], has_candidates: bool) -> None:
+        """Note that a feature is finished, the size of each file, and if it has candidates."""
+        self._count(feature.records, has_candidates)
+        self._append([_key(feature), feature.records, dict(sizes), has_candidates])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _count(self, spectra: int, has_candidates: bool) -> None:
+        self.features += 1
+        self.spectra += spectra
+        self.with_candidates += has_candidates
+
+    def _append(self, note: Any) -> None:
+        self._file.write(json.dumps(note).encode() + b"\n")
+        self._file.flush()
+
+    def _read(self, signature: Mapping[str, str]) -> int:
+        """Take in all complete notes, and cut files to the last of them; returns where it ends."""
+        sizes: dict[str, int] = {}
+        end = 0
+        with self.path.open("rb") as file:
+            for line in file:
+                note = _parse(line)
+                if end == 0 and isinstance(note, dict):
+                    self._check(note.get("signature"), signature)
+                elif end and _is_note(note) and self._has(note[2]):
+                    key, spectra, sizes, has_candidates = note
+                    self._done[key] += 1
+                    self._count(spectra, has_candidates)
+                else:  # cut short, or files are shorter than noted: after a power cut they may be
+                    break
+                end += len(line)
+        files = [path.name for path in self.folder.iterdir() if path.is_file()]
+        for name in sizes or (set(files) - {JOURNAL}):
+            with (self.folder / name).open("ab") as spool:
+                spool.truncate(sizes.get(name, 0))
+        return end
+
+    def _check(self, before: Any, signature: Mapping[str, str]) -> None:
+        """Refuse to resume what was begun with other inputs or options, and name these."""
+        if before == signature:
+            return
+        changed = ["the versions"]
+        if isinstance(before, dict):
+            names = dict.fromkeys([*signature, *before])
+            changed = [name for name in names if before.get(name) != signature.get(name)]
+        more = len(changed) - _MAX_NAMED
+        raise RunError(
+            f"{self.folder}: was begun with other values or contents of "
+            f"{', '.join(changed[:_MAX_NAMED])}{f' and {more:,} more' if more > 0 else ''}; "
+            "give the same ones, or run the command without --resume"
+        )
+
+    def _has(self, sizes: Mapping[str, int]) -> bool:
+        paths = {self.folder / name: size for name, size in sizes.items()}
+        return all(path.is_file() and path.stat().st_size >= n for path, n in paths.items())
+
+
+def is_journal(path: Path) -> bool:
+    """Return whether a file is a journal that can be read at least from its beginning."""
+    try:
+        with path.open("rb") as file:
+            return isinstance(_parse(file.readline()), dict)
+    except OSError:
+        return False
+
+
+def _is_note(note: Any) -> bool:
+    return isinstance(note, list) and [type(value) for value in note] == [str, int, dict, bool]
+
+
+def _parse(line: bytes) -> Any:
+    """Return the content of a note; None for one that was cut short."""
+    try:
+        return json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+
+
+def _key(feature: Feature) -> str:
+    return f"{feature.where}\t{feature.name}"

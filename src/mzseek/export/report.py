@@ -1,45 +1,91 @@
-"""Write the annotation report: one self-contained HTML page.
+"""The annotation report: one self-contained HTML page; and what all pages are rendered with.
 
-Memory does not grow with the number of features: a record of each waits on disk.
+`row_data` and `feature_data` turn one `Annotation` into the plain data that a table row and the
+drawings of a feature are made from. Memory does not grow with the number of features: a record of
+each waits on disk.
 """
 
 import base64
 import hashlib
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
 from mzseek.annotation.config import larger_databases
 from mzseek.annotation.shared_state import extension_lines
+from mzseek.chem.depiction import structure
+from mzseek.chem.identifiers import canonical, link
 from mzseek.core.text import visible
-from mzseek.export.page import templates
-from mzseek.export.report_data import (
-    LEVELS,
-    Counts,
-    feature_data,
-    goals,
-    percentage_words,
-    row_data,
-    signs_of,
-)
+from mzseek.decision import UTILITIES
 from mzseek.export.tables import read_skipped
-from mzseek.export.writer import RecordWriter, Settings
+from mzseek.export.writer import IN_FULL, RecordWriter, Settings, plain_data
+from mzseek.fragments import Explanation
+from mzseek.io import atomic_file
 from mzseek.version import __version__
 
 SMALL = 200_000  # molecules: a smaller database is called small
-_TEMPLATES = "annotations"
+MAX_PEAKS = 160  # that are drawn; of more, the strongest
+MAX_REFERENCE_PEAKS = 80
+LISTED = 15  # candidates with a name and a probability
+REFERENCES = 6  # spectra
+KINDS = ("match", "evidence", "analogy", "prior")
+_SURE, _FAIR = 0.9, 0.5
+_MIN_ANALOGY = 0.1  # log-odds
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 # In this order they are one script.
 SCRIPTS = ("dom", "save", "structure", "spectrum", "mirror", "panels", "detail", "table")
 # Legal in JSON, and never read as the end of a script, as a comment, or as the end of a line.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+LEVELS = {
+    "2a": "a reference spectrum of the same molecule matches",
+    "2b": "what was measured fits no other structure",
+    "3": "a likely structure among several",
+    "4": "a formula, no structure",
+    "5": "a mass, no more",
+}
+# What somebody wants who decides for it.
+GOALS = {
+    "hit": "the exact molecule, as often as possible",
+    "tanimoto": "a molecule that shares most of its parts with the true one",
+    "cosine": "shared parts, weighed against the size of both molecules",
+    "bits": "as few wrong statements about parts as possible",
+    "f1": "a balance of parts found and parts made up",
+}
+
+
+def templates() -> Environment:
+    """Return the templates of this package; what they are filled with is text, never markup."""
+    environment = Environment(
+        loader=PackageLoader("mzseek.export"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        finalize=_as_text,
+    )
+    environment.filters["thousands"] = lambda value: f"{value:,}"
+    environment.globals["version"] = __version__
+    return environment
+
+
+def _as_text(value: Any) -> Any:
+    """Return text without characters that no page can hold; markup stays as it is."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def write_page(template: str, path: Path, variables: Mapping[str, Any]) -> Path:
+    """Fill a template and write the page; returns its path."""
+    text = templates().get_template(template).render(**variables)
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return path
 
 
 def embedded(data: Any) -> str:
@@ -52,20 +98,8 @@ def embedded(data: Any) -> str:
     >>> embedded({"name": "</script>", "p": float("nan")})
     '{"name":"\\u003c/script\\u003e","p":null}'
     """
-    text = json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(_ESCAPES)
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, str):
-        return visible(data)
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {visible(key): _plain(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_plain(value) for value in data]
-    return data
+    plain = plain_data(data, visible)
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).translate(_ESCAPES)
 
 
 def source_hash(text: str) -> str:
@@ -91,26 +125,20 @@ class ReportWriter(RecordWriter):
     def record(self, annotation: Annotation) -> dict[str, Any]:
         """Return the row of a feature, the data that it is drawn from, and what is counted."""
         data = feature_data(annotation)
-        references = [
-            [reference["licence"], reference["contributor"]] for reference in data["refs"]
-        ]
         return {
             "row": row_data(annotation),
             "data": embedded(data),
-            "signs": {**signs_of(annotation), "references": references},
+            "counted": counted_data(annotation, data["refs"]),
         }
 
     def assemble(self, file: TextIO) -> list[str]:
         """Write head, table, foot, data and script."""
-        counts = Counts()
-        for record in self.records():
-            counts.add(record["signs"])
         reasons = Counter(reason for _, reason in read_skipped(self.folder))
-        page = _page(self.settings, counts, reasons)
+        counted = (record["counted"] for record in self.records())
+        page = page_data(self.settings, counted, reasons)
         environment = templates()
         head, row, foot = (
-            environment.get_template(f"{_TEMPLATES}/{part}.html")
-            for part in ("head", "row", "foot")
+            environment.get_template(f"annotations/{part}.html") for part in ("head", "row", "foot")
         )
         style = _asset("style.css")
         scripts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
@@ -128,28 +156,126 @@ class ReportWriter(RecordWriter):
         return []
 
 
-def _page(settings: Settings, counts: Counts, reasons: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the templates of head and foot are filled with."""
-    metadata = run_facts(settings)
+def _asset(name: str) -> str:
+    return files("mzseek.export").joinpath("templates", "annotations", name).read_text("utf-8")
+
+
+def goals() -> dict[str, str]:
+    """Return what each objective is for."""
+    return {name: GOALS.get(name, utility.label) for name, utility in UTILITIES.items()}
+
+
+def counted_data(annotation: Annotation, references: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what is counted of an annotation and of the references that are shown with it."""
+    return {
+        "spectra": len(annotation.feature.spectra),
+        "level": annotation.level.number,
+        "badges": badges(annotation),
+        "confidence": annotation.confidence,
+        "coverage": annotation.coverage,
+        "objective": annotation.objective,
+        # Without candidates the molecule is not among them, whatever a model can estimate.
+        "knows_absence": annotation.present is not None and annotation.best is not None,
+        "references": [
+            (reference["licence"], reference["contributor"]) for reference in references
+        ],
+    }
+
+
+def page_data(
+    settings: Settings, features: Iterable[Mapping[str, Any]], reasons: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return what the templates of head and foot are filled with.
+
+    Parameters
+    ----------
+    settings : Settings
+    features : iterable of mappings
+        `counted_data` of each annotation.
+    reasons : mapping of str to int
+        Skipped records by reason.
+    """
+    numbers, levels, marks = Counter[str](), Counter[str](), Counter[str]()
+    licences = Counter[tuple[str, str]]()
+    coverages, objectives, knows_absence = set[float](), set[str](), False
+    for counted in features:
+        numbers["features"] += 1
+        numbers["records"] += counted["spectra"]
+        numbers["sure"] += counted["confidence"] >= _SURE
+        numbers["fair"] += _FAIR <= counted["confidence"] < _SURE
+        levels[counted["level"]] += 1
+        marks.update(counted["badges"])
+        licences.update((licence, whose) for licence, whose in counted["references"])
+        coverages.add(counted["coverage"])
+        objectives.add(counted["objective"])
+        knows_absence |= counted["knows_absence"]
+    skipped, metadata = sum(reasons.values()), run_facts(settings)
+    surest_first = [
+        *(level for level in LEVELS if level in levels),
+        *sorted(levels.keys() - LEVELS),
+    ]
     return {
         "title": settings.title,
         "facts": metadata,
-        "records": counts.records + sum(reasons.values()),
-        "counts": counts,
-        "levels": counts.by_level(),
+        "records": numbers["records"] + skipped,
+        "counts": {name: numbers[name] for name in ("features", "records", "sure", "fair")}
+        | {"badges": marks},
+        "levels": [
+            (level, LEVELS.get(level, ""), levels[level], 100 * levels[level] / numbers["features"])
+            for level in surest_first
+        ],
         "reasons": sorted(reasons.items(), key=lambda item: (-item[1], item[0])),
-        "skipped": sum(reasons.values()),
-        "coverages": sorted(counts.coverages),
-        "objectives": sorted(counts.objectives),
+        "skipped": skipped,
+        "coverages": sorted(coverages),
+        "objectives": sorted(objectives),
         "goals": goals(),
-        "percentages": percentage_words(
-            knows_absence=counts.knows_absence,
-            expected=settings.searched.get("expected_share"),
-            objectives=counts.objectives,
-            has_prior=bool(metadata["prior"]),
+        "percentages": _percentage_sentences(
+            knows_absence,
+            settings.searched.get("expected_share"),
+            objectives,
+            bool(metadata["prior"]),
         ),
-        "licences": sorted(counts.licences.items()),
+        "licences": sorted(licences.items()),
     }
+
+
+def _percentage_sentences(
+    knows_absence: bool, expected: float | None, objectives: Collection[str], has_prior: bool
+) -> list[str]:
+    """Return sentences about what percentages mean that are true for a run."""
+    sentences = [
+        "The probability that the answer is the molecule behind the spectrum (stereoisomers count "
+        "as one molecule)."
+    ]
+    conditions = "your spectra are like those that this was measured on"
+    whose = ""
+    if knows_absence:
+        share = "a share" if expected is None else f"{100 * expected:g} %"
+        sentences.append(
+            "It includes the probability that the molecule is in the database at all, which starts "
+            f"from the assumption that {share} of your features are (--expected-in-database)."
+        )
+        conditions += " and this share is right"
+    else:
+        sentences.append(
+            "This model does not estimate whether the molecule is in the database: percentages "
+            "hold for features whose molecule is."
+        )
+        whose = ", of features whose molecule is in the database,"
+    others = [objective for objective in sorted(objectives) if objective != "hit"]
+    if others:
+        sentences.append(
+            f"Answers were chosen for {', '.join(others)}, so that another candidate of the "
+            "feature may have a higher percentage."
+        )
+    if has_prior:
+        sentences.append(
+            "A prior is applied. Percentages were checked without it: with it they are not rates "
+            "of right answers."
+        )
+    else:
+        sentences.append(f"Of 100 answers with 80 %{whose} about 80 are right, if {conditions}.")
+    return sentences
 
 
 def run_facts(settings: Settings) -> dict[str, Any]:
@@ -179,5 +305,248 @@ def run_facts(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _asset(name: str) -> str:
-    return files("mzseek.export").joinpath("templates", _TEMPLATES, name).read_text("utf-8")
+def badges(annotation: Annotation) -> list[str]:
+    """Return marks of an annotation, the ground of the best candidate first."""
+    best = annotation.best
+    if best is None:
+        marks = ["no answer"]
+    elif best.match is not None:
+        marks = ["library match"]
+    else:
+        analogy, evidence = annotation.nats(best, "analogy"), annotation.nats(best, "evidence")
+        marks = ["evidence" if evidence >= analogy or analogy < _MIN_ANALOGY else "analogy"]
+    if annotation.scored < annotation.found:
+        marks.append("capped list")
+    if annotation.unlike:
+        marks.append("unlike anything known")
+    if best is not None and all(spectrum.adduct is None for spectrum in annotation.feature.spectra):
+        marks.append("ion guessed")
+    return marks
+
+
+def row_data(annotation: Annotation) -> dict[str, Any]:
+    """Return what the template of a row is filled with."""
+    best = annotation.best
+    return {
+        "name": annotation.feature.name,
+        "mz": annotation.feature.precursor_mz,
+        "rt": annotation.feature.retention_time,
+        "best": "" if best is None else best.name or best.smiles,
+        "smiles": "" if best is None else best.smiles,
+        "key": "" if best is None else best.key,
+        "formula": "" if best is None else subscripted(best.formula),
+        "adduct": "" if best is None else best.adduct,
+        "confidence": annotation.confidence,
+        "width": round(100 * min(max(annotation.confidence, 0.0), 1.0), 1),
+        "set_size": annotation.set_size,
+        "level": annotation.level.number,
+        "badges": [(mark, mark.replace(" ", "-")) for mark in badges(annotation)],
+    }
+
+
+def subscripted(formula: str) -> str:
+    """Return a formula with its numbers of atoms as subscripts.
+
+    Examples
+    --------
+    >>> subscripted("C8H10N4O2"), subscripted("[13C]2C10H22")
+    ('C₈H₁₀N₄O₂', '[13C]₂C₁₀H₂₂')
+    """
+    return re.sub(r"(?<=[A-Za-z)\]])\d+", lambda match: match[0].translate(_SUBSCRIPTS), formula)
+
+
+def feature_data(annotation: Annotation) -> dict[str, Any]:
+    """Return what the page draws a feature from.
+
+    `IN_FULL` candidates are drawn with what they explain; what is decided for is always one.
+    """
+    feature, candidates = annotation.feature, annotation.candidates
+    spectrum = feature.spectra[feature.representative]
+    best = annotation.choices.get(annotation.objective, 0)
+    first = [index for index in range(len(candidates)) if index != best]
+    shown = sorted([best, *first[: IN_FULL - 1]]) if candidates else []
+    listed = [index for index in range(min(len(candidates), LISTED)) if index not in shown]
+    present = 1.0 if annotation.present is None else annotation.present
+    left = max(annotation.found - len(shown) - len(listed), 0)
+    known = sum(candidates[index].probability for index in (*shown, *listed))
+    structures, references = _Structures(), _References()
+    in_detail = [
+        {
+            **_candidate(annotation, candidates[index], index),
+            "st": structures.add(candidates[index].smiles, candidates[index].structure),
+            "pieces": packed_fragments(
+                annotation.peaks_of(candidates[index])[feature.representative]
+            ),
+            "match": references.add(candidates[index].match, is_match=True),
+            "analog": references.add(candidates[index].analog, is_match=False),
+        }
+        for index in shown
+    ]
+    for reference in annotation.matches:
+        references.add(reference, is_match=True)
+    metadata = spectrum.metadata
+    energy = metadata.get("collision_energy")
+    about = [energy and f"collision energy {energy}"]
+    about.append(metadata.get("instrument") or metadata.get("instrument_type"))
+    ions = sorted(annotation.ions.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "name": feature.name,
+        "by": feature.named_by,
+        "where": Path(feature.where).name,
+        "mz": round(feature.precursor_mz, 5),
+        "rt": _rounded(feature.retention_time, 1),
+        "spectra": len(feature.spectra),
+        "all": len(spectrum),
+        "precursor": round(spectrum.precursor_mz, 5),
+        "about": [text for text in about if text],
+        "best": shown.index(best) if shown else None,
+        "others": [
+            [index + 1, c.name, c.smiles, round(annotation.confidence_of(c), 5), c.in_set]
+            for index, c in ((index, candidates[index]) for index in listed)
+        ],
+        # Candidates that are not listed at all, and the probability that they have together.
+        "rest": [left, round(max(0.0, 1.0 - known) * present, 5) if left else 0.0],
+        "channels": [[name, annotation.kinds[name]] for name in annotation.channels],
+        "ions": [[ion, round(probability, 4)] for ion, probability in ions],
+        "found": annotation.found,
+        "scored": annotation.scored,
+        "coverage": annotation.coverage,
+        "set": annotation.set_size,
+        "objective": annotation.objective,
+        "choices": {
+            goal: [index + 1, candidates[index].name, candidates[index].smiles]
+            for goal, index in annotation.choices.items()
+        },
+        "present": _rounded(annotation.present, 4),
+        "confidence": round(annotation.confidence, 4),
+        "nearest": _rounded(annotation.nearest, 3),
+        "unlike": annotation.unlike,
+        "level": [annotation.level.number, annotation.level.reason],
+        "notes": list(annotation.notes),
+        "badges": badges(annotation),
+        "candidates": in_detail,
+        "refs": [{**data, "st": structures.add(data["smiles"])} for data in references.data],
+        "structures": structures.data,
+        "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
+    }
+
+
+def _candidate(annotation: Annotation, candidate: Candidate, index: int) -> dict[str, Any]:
+    linked = [text for text in candidate.identifiers if link(text)]
+    unlinked = [text for text in candidate.identifiers if not link(text)]
+    return {
+        "rank": index + 1,
+        "name": candidate.name,
+        "smiles": candidate.smiles,
+        "key": candidate.key,
+        "formula": candidate.formula,
+        "adduct": candidate.adduct,
+        "ppm": _rounded(candidate.error_ppm, 2),
+        "p": round(annotation.confidence_of(candidate), 5),
+        "in": candidate.in_set,
+        "nats": [round(annotation.nats(candidate, kind), 3) for kind in KINDS],
+        "parts": [_rounded(part, 3) for part in candidate.parts],
+        "explained": _rounded(candidate.explained, 4),
+        "count": candidate.peaks_explained,
+        "from": list(dict.fromkeys((*candidate.sources, *unlinked)))[:6],
+        "links": [[canonical(text), link(text)] for text in linked][:6],
+    }
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(float(value), digits)
+
+
+class _Structures:
+    """Structures of a feature, each once."""
+
+    def __init__(self) -> None:
+        self.data: list[Mapping[str, Any]] = []
+        self._indices: dict[str, int | None] = {}
+
+    def add(self, smiles: str, known: Mapping[str, Any] | None = None) -> int | None:
+        """Return the index of the structure of a molecule; None where it cannot be drawn."""
+        if smiles not in self._indices:
+            drawn = known or structure(smiles)
+            self._indices[smiles] = None if drawn is None else len(self.data)
+            self.data += [] if drawn is None else [drawn]
+        return self._indices[smiles]
+
+
+class _References:
+    """Reference spectra of a feature, each once, up to `REFERENCES`."""
+
+    def __init__(self) -> None:
+        self.data: list[dict[str, Any]] = []
+        self._indices: dict[tuple[str, str], int] = {}
+
+    def add(self, reference: Reference | None, *, is_match: bool) -> int | None:
+        """Return the index of a reference among those that are shown; None for none."""
+        if reference is None:
+            return None
+        key = reference.library, reference.record
+        if key in self._indices or len(self.data) >= REFERENCES:
+            return self._indices.get(key)
+        self._indices[key] = len(self.data)
+        self.data.append(
+            {
+                "record": reference.record,
+                "name": reference.name,
+                "smiles": reference.smiles,
+                "similarity": _rounded(reference.similarity, 3),
+                "count": reference.peaks,
+                "likeness": _rounded(reference.tanimoto, 3),
+                "contributor": reference.contributor,
+                "licence": reference.licence,
+                "library": reference.library,
+                "adduct": reference.adduct,
+                "mz": _rounded(reference.precursor_mz, 5),
+                "peaks": packed_peaks(reference.mz, reference.intensities, MAX_REFERENCE_PEAKS),
+                "same": is_match,
+            }
+        )
+        return self._indices[key]
+
+
+def packed_peaks(mz: Floats, intensities: Floats, max_peaks: int = MAX_PEAKS) -> list[list[int]]:
+    """Return the strongest peaks by m/z: m/z × 10,000, intensity in 1/1,000 of the strongest.
+
+    Examples
+    --------
+    >>> packed_peaks(np.array([50.0, 60.5]), np.array([1.0, 4.0]))
+    [[500000, 605000], [250, 1000]]
+    """
+    indices = _strongest(intensities, max_peaks)
+    highest = float(intensities.max(initial=0.0))
+    return [
+        [round(float(value) * 10_000) for value in mz[indices]],
+        [max(1, round(float(value) / highest * 1000)) for value in intensities[indices]],
+    ]
+
+
+def _strongest(intensities: Floats, max_peaks: int) -> Floats:
+    """Return indices of the strongest, in rising order; of equals the first."""
+    return np.sort(np.argsort(-intensities, kind="stable")[:max_peaks])
+
+
+def packed_fragments(peaks: Sequence[Explanation]) -> list[list[Any]]:
+    """Return what a candidate explains of the peaks that are drawn.
+
+    Returns
+    -------
+    list of list
+        Of each explained peak: index among `packed_peaks`, formula, charge, error in 1/10 ppm,
+        atoms (a number in hexadecimal whose bits are indices in the SMILES), bonds broken,
+        hydrogens moved, equivalent fragments.
+    """
+    indices = _strongest(np.array([peak.intensity for peak in peaks]), MAX_PEAKS)
+    drawn = [peaks[int(index)] for index in indices]
+    return [
+        [
+            index, peak.formula, peak.charge, round((peak.error_ppm or 0.0) * 10),
+            format(sum(1 << atom for atom in peak.atoms), "x"), peak.bonds, peak.hydrogens,
+            peak.equivalents,
+        ]
+        for index, peak in enumerate(drawn)
+        if peak.formula is not None
+    ]  # fmt: skip

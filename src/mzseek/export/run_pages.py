@@ -33,7 +33,7 @@ from mzseek.export.figures import (
     spectrum_svg,
     to_svg,
 )
-from mzseek.export.page import write_page
+from mzseek.export.report import write_page
 from mzseek.export.spectrum_plot import Box, overlap
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import Manifest, ensure_replaceable

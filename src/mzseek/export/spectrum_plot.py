@@ -82,26 +82,14 @@ def by_intensity(spectrum: Spectrum, floor: float = 0.0) -> list[int]:
 class _Axes:
     """Convert m/z and intensity to points of a drawing."""
 
-    size: tuple[int, int]
-    margins: tuple[int, int, int, int]  # left, top, right, bottom
+    width: int
+    height: int
+    left: int
+    top: int
+    right: int
+    base: float
     mz: tuple[float, float]
     heights: tuple[float, float]
-
-    @property
-    def left(self) -> int:
-        return self.margins[0]
-
-    @property
-    def right(self) -> int:
-        return self.size[0] - self.margins[2]
-
-    @property
-    def top(self) -> int:
-        return self.margins[1]
-
-    @property
-    def base(self) -> float:
-        return float(self.size[1] - self.margins[3])
 
     def x(self, mz: float) -> float:
         low, high = self.mz
@@ -115,19 +103,25 @@ class _Axes:
         return f"M{self.x(mz):.1f} {self.y(0):.1f}V{min(self.y(height), self.base - 1):.1f}"
 
 
+def _svg_text(
+    x: float, y: float, text: str, colour: str, anchor: str = "", transform: str = ""
+) -> str:
+    """Return a text element; whole numbers of `x` and `y` are written as such."""
+    at = [str(value) if isinstance(value, int) else f"{value:.1f}" for value in (x, y)]
+    place = f'x="{at[0]}" y="{at[1]}"' + (f' text-anchor="{anchor}"' if anchor else "")
+    turned = f' transform="{transform}"' if transform else ""
+    return f'<text {place} fill="{colour}"{turned}>{html.escape(text)}</text>'
+
+
 def draw_spectrum(spectrum: Spectrum) -> str:
     """Return an SVG of one spectrum that stands alone.
 
     No script, no style sheet, no reference to anything outside. Text of the file is shortened and
     escaped. The number of its lines does not grow with the number of peaks.
     """
-    axes = _Axes(
-        (900, 440),
-        (64, 110, 36, 56),
-        limits(spectrum.mz.tolist(), spectrum.precursor_mz),
-        (0.0, float(spectrum.intensities.max())),
-    )
-    width, height = axes.size
+    mz = limits(spectrum.mz.tolist(), spectrum.precursor_mz)
+    heights = (0.0, float(spectrum.intensities.max()))
+    axes = _Axes(900, 440, left=64, top=110, right=864, base=384.0, mz=mz, heights=heights)
     metadata = spectrum.metadata
     title = metadata.get("compound_name") or spectrum.identifier
     energy = metadata.get("collision_energy")
@@ -138,15 +132,14 @@ def draw_spectrum(spectrum: Spectrum) -> str:
         metadata.get("instrument") or metadata.get("instrument_type") or "",
         f"{len(spectrum):,} peak{'s' if len(spectrum) != 1 else ''}",
     ]
-    shown = _text(title, 70)
+    shown = html.escape(_shorten(title, 70))
     parts = [
-        _SVG.format(width=width, height=height, size=_LABEL_SIZE),
+        _SVG.format(width=axes.width, height=axes.height, size=_LABEL_SIZE),
         f"<title>{shown}</title>",
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<rect width="{axes.width}" height="{axes.height}" fill="#ffffff"/>',
         f'<text x="{axes.left}" y="30" font-size="17" font-weight="bold" fill="{INK}">{shown}'
         "</text>",
-        f'<text x="{axes.left}" y="50" fill="{MUTED}">'
-        f"{_text(' · '.join(filter(None, subtitle)), 110)}</text>",
+        _svg_text(axes.left, 50, _shorten(" · ".join(filter(None, subtitle)), 110), MUTED),
         *_draw_axes(axes),
         *_draw_precursor(spectrum, axes),
         *_draw_peaks(spectrum, axes),
@@ -156,9 +149,9 @@ def draw_spectrum(spectrum: Spectrum) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _text(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     shown = visible(" ".join(text.split()))
-    return html.escape(shown if len(shown) <= limit else shown[: limit - 1] + "…")
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def _draw_axes(axes: _Axes) -> list[str]:
@@ -168,36 +161,30 @@ def _draw_axes(axes: _Axes) -> list[str]:
         y = axes.y(share * axes.heights[1])
         if share:
             parts.append(f'<path d="M{axes.left} {y:.1f}H{axes.right}" stroke="{FAINT}"/>')
-        parts.append(
-            f'<text x="{axes.left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="{MUTED}">'
-            f"{100 * share:.0f}</text>"
-        )
+        parts.append(_svg_text(axes.left - 8, y + 4, f"{100 * share:.0f}", MUTED, "end"))
     for value in ticks(*axes.mz, max_count=10):
         x = axes.x(value)
         parts.append(f'<path d="M{x:.1f} {axes.base:.1f}v5" stroke="{MUTED}"/>')
-        parts.append(
-            f'<text x="{x:.1f}" y="{axes.base + 19:.1f}" text-anchor="middle" fill="{MUTED}">'
-            f"{value:g}</text>"
-        )
+        parts.append(_svg_text(x, axes.base + 19, f"{value:g}", MUTED, "middle"))
     return [
         *parts,
-        f'<text x="{(axes.left + axes.right) / 2:.1f}" y="{axes.size[1] - 14}" '
-        f'text-anchor="middle" fill="{INK}">m/z</text>',
-        f'<text x="20" y="{middle:.1f}" text-anchor="middle" fill="{INK}" '
-        f'transform="rotate(-90 20 {middle:.1f})">relative intensity (%)</text>',
+        _svg_text((axes.left + axes.right) / 2, axes.height - 14, "m/z", INK, "middle"),
+        _svg_text(
+            20, middle, "relative intensity (%)", INK, "middle", f"rotate(-90 20 {middle:.1f})"
+        ),
     ]
 
 
 def _draw_precursor(spectrum: Spectrum, axes: _Axes) -> list[str]:
     x, top = axes.x(spectrum.precursor_mz), axes.top - _TOP_LABEL
-    ion = f"precursor {spectrum.precursor_mz:.4f} {_text(spectrum.adduct or '', 30)}".rstrip()
+    ion = f"precursor {spectrum.precursor_mz:.4f} {_shorten(spectrum.adduct or '', 30)}".rstrip()
     is_left = x + len(ion) * _LABEL_SIZE * _CHARACTER > axes.right
     anchor, at = ("end", x + 4) if is_left else ("start", x - 4)
     return [
         f'<path d="M{x:.1f} {top}V{axes.base:.1f}" stroke="{ORANGE}" '
         'stroke-dasharray="3 4" opacity="0.6"/>',
         f'<path d="M{x:.1f} {axes.base + 1:.1f}l-5 9h10z" fill="{ORANGE}"/>',
-        f'<text x="{at:.1f}" y="{top - 5}" text-anchor="{anchor}" fill="{ORANGE}">{ion}</text>',
+        _svg_text(at, top - 5, ion, ORANGE, anchor),
     ]
 
 
@@ -229,7 +216,7 @@ def _draw_labels(spectrum: Spectrum, axes: _Axes) -> list[str]:
         half = len(text) * _LABEL_SIZE * _CHARACTER / 2
         beside = half + 6
         for shift, lift in ((0, 0), (beside, -8), (-beside, -8), (0, _LIFT), (0, 2 * _LIFT)):
-            centre = min(max(x + shift, axes.left + half), axes.size[0] - 4 - half)
+            centre = min(max(x + shift, axes.left + half), axes.width - 4 - half)
             bottom = y - lift
             box = (centre - half - 2, bottom - _LABEL_SIZE - 3, centre + half + 2, bottom)
             leader = (x - 1, bottom, x + 1, y)
@@ -251,9 +238,7 @@ def _draw_label(text: str, centre: float, box: Box, x: float | None, y: float) -
     return (
         f'{line}<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
         f'height="{bottom - top:.1f}" fill="#ffffff" opacity="0.85"/>'
-        f'<text x="{centre:.1f}" y="{bottom - 3:.1f}" text-anchor="middle" fill="{INK}">'
-        f"{text}</text>"
-    )
+    ) + _svg_text(centre, bottom - 3, text, INK, "middle")
 
 
 def _crosses(box: Box, peak_x: float, tops: list[tuple[float, float]]) -> bool:
@@ -376,27 +361,23 @@ def _sticks_svg(
     sticks: Sequence[Stick], precursor_mz: float, mz: tuple[float, float], title: str, below: str
 ) -> Svg:
     least = -_HIGHEST if below else 0.0
-    axes = _Axes((860, 420), (56, 58, 20, 48), mz, (least, _HIGHEST))
-    width, height = axes.size
+    heights = (least, _HIGHEST)
+    axes = _Axes(860, 420, left=56, top=58, right=840, base=372.0, mz=mz, heights=heights)
     parts = [
-        _SVG.format(width=width, height=height, size=11),
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        _SVG.format(width=axes.width, height=axes.height, size=11),
+        f'<rect width="{axes.width}" height="{axes.height}" fill="#ffffff"/>',
         f'<text x="{axes.left}" y="20" font-size="14" fill="{INK}">{html.escape(title)}</text>',
     ]
     if below:
-        parts.append(
-            f'<text x="{axes.left}" y="38" fill="{MUTED}">below: {html.escape(below)}</text>'
-        )
+        parts.append(_svg_text(axes.left, 38, f"below: {below}", MUTED))
     parts += [
         f'<path d="M{axes.left} {axes.y(mark):.1f}H{axes.right}" stroke="{FAINT}"/>'
-        f'<text x="{axes.left - 8}" y="{axes.y(mark) + 4:.1f}" text-anchor="end" fill="{MUTED}">'
-        f"{abs(100 * mark):.0f}</text>"
+        + _svg_text(axes.left - 8, axes.y(mark) + 4, f"{abs(100 * mark):.0f}", MUTED, "end")
         for mark in (-1.0, -0.5, 0.0, 0.5, 1.0)
         if mark >= least
     ]
     parts += [
-        f'<text x="{axes.x(value):.1f}" y="{axes.base + 18:.1f}" text-anchor="middle" '
-        f'fill="{MUTED}">{value:g}</text>'
+        _svg_text(axes.x(value), axes.base + 18, f"{value:g}", MUTED, "middle")
         for value in ticks(*mz, max_count=10)
     ]
     for kind in ("other", "reference", "explained"):
@@ -407,14 +388,11 @@ def _sticks_svg(
         f'<path d="M{axes.x(precursor_mz):.1f} {axes.y(0) + 1:.1f}l-5 8h10z" fill="{ORANGE}"/>'
     )
     parts += [
-        f'<text x="{axes.x(x):.1f}" y="{axes.y(high) - 3:.1f}" text-anchor="middle" '
-        f'fill="{BLUE}">{html.escape(text)}</text>'
+        _svg_text(axes.x(x), axes.y(high) - 3, text, BLUE, "middle")
         for x, high, text in _label_positions(sticks, mz)
     ]
-    parts.append(
-        f'<text x="{(axes.left + axes.right) / 2:.1f}" y="{height - 8}" text-anchor="middle" '
-        f'fill="{INK}">m/z; blue: explained by a fragment, grey: not, triangle: precursor</text>'
-    )
+    legend = "m/z; blue: explained by a fragment, grey: not, triangle: precursor"
+    parts.append(_svg_text((axes.left + axes.right) / 2, axes.height - 8, legend, INK, "middle"))
     return Svg("\n".join([*parts, "</svg>"]))
 
 

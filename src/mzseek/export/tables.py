@@ -1,5 +1,6 @@
 """summary.tsv, candidates.tsv, peaks.tsv and skipped.tsv."""
 
+import csv
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -72,18 +73,6 @@ def line(cells: Iterable[str]) -> str:
     return "\t".join('"' + c.replace('"', '""') + '"' if c[:1] == '"' else c for c in cells) + "\n"
 
 
-def split_line(text: str) -> list[str]:
-    r"""Return the cells that `line` was made of.
-
-    Examples
-    --------
-    >>> split_line(line(['"a" b', "c"]))
-    ['"a" b', 'c']
-    """
-    cells = text.rstrip("\n").split("\t")
-    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
-
-
 class SkippedTable:
     """Write ``skipped.tsv``; call it with where and why a record was skipped.
 
@@ -114,11 +103,10 @@ class SkippedTable:
 
 def read_skipped(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield where and why, row by row, of the table that `SkippedTable` has written."""
-    with (folder / SKIPPED).open(encoding="utf-8", newline="\n") as file:
-        next(file)
-        for text in file:
-            where, reason = split_line(text)
-            yield where, reason
+    with (folder / SKIPPED).open(encoding="utf-8", newline="") as file:
+        rows = csv.reader(file, "excel-tab")
+        next(rows)
+        yield from ((where, reason) for where, reason in rows)
 
 
 _FRACTIONS = frozenset({"confidence", "probability", "inDatabaseProbability", "coverage"})

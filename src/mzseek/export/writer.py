@@ -1,17 +1,17 @@
 """Writers of annotations: files that only grow, so that a killed run can be resumed."""
 
 import json
+import math
 import re
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 from mzseek.annotation.annotation import Annotation
-from mzseek.annotation.features import Feature
-from mzseek.core.errors import RunError
+
+IN_FULL = 5  # candidates of a feature that a report shows with their fragments
 
 
 @dataclass(frozen=True)
@@ -150,128 +150,25 @@ class RecordWriter(Writer):
             return self.assemble(file)
 
 
-JOURNAL = "journal.jsonl"
-_MAX_NAMED = 5  # changed inputs that a message names
+def plain_data(value: Any, text: Callable[[str], str] = str) -> Any:
+    """Return nested data as JSON takes it.
 
+    Numbers that are not finite become None, paths and the like texts; `text` is applied to all
+    texts and keys.
 
-class Journal:
-    """Notes of finished features, in the folder where the work is done.
-
-    Parameters
-    ----------
-    folder : Path
-    signature : mapping of str to str
-        Checksums of all that annotations depend on, by name.
-
-    Attributes
-    ----------
-    features, spectra, with_candidates : int
-        Finished so far, and features among them that have candidates.
-
-    Raises
-    ------
-    RunError
-        The notes are of a run with another signature.
+    Examples
+    --------
+    >>> plain_data({"a": (1, float("nan")), "b": Path("c")})
+    {'a': [1, None], 'b': 'c'}
     """
-
-    def __init__(self, folder: Path, signature: Mapping[str, str]) -> None:
-        self.folder, self.path = folder, folder / JOURNAL
-        self.features = self.spectra = self.with_candidates = 0
-        self._done: Counter[str] = Counter()
-        end = self._read(signature) if self.path.exists() else 0
-        self._file = self.path.open("ab")
-        self._file.truncate(end)
-        if end == 0:
-            self._append({"signature": dict(signature)})
-
-    def was_done(self, feature: Feature) -> bool:
-        """Return whether an earlier process has finished a feature; each note counts for one."""
-        key = _key(feature)
-        if self._done[key] == 0:
-            return False
-        self._done[key] -= 1
-        return True
-
-    def add(self, feature: Feature, sizes: Mapping[str, int], has_candidates: bool) -> None:
-        """Note that a feature is finished, the size of each file, and if it has candidates."""
-        self._count(feature.records, has_candidates)
-        self._append([_key(feature), feature.records, dict(sizes), has_candidates])
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def _count(self, spectra: int, has_candidates: bool) -> None:
-        self.features += 1
-        self.spectra += spectra
-        self.with_candidates += has_candidates
-
-    def _append(self, note: Any) -> None:
-        self._file.write(json.dumps(note).encode() + b"\n")
-        self._file.flush()
-
-    def _read(self, signature: Mapping[str, str]) -> int:
-        """Take in all complete notes, and cut files to the last of them; returns where it ends."""
-        sizes: dict[str, int] = {}
-        end = 0
-        with self.path.open("rb") as file:
-            for line in file:
-                note = _parse(line)
-                if end == 0 and isinstance(note, dict):
-                    self._check(note.get("signature"), signature)
-                elif end and _is_note(note) and self._has(note[2]):
-                    key, spectra, sizes, has_candidates = note
-                    self._done[key] += 1
-                    self._count(spectra, has_candidates)
-                else:  # cut short, or files are shorter than noted: after a power cut they may be
-                    break
-                end += len(line)
-        files = [path.name for path in self.folder.iterdir() if path.is_file()]
-        for name in sizes or (set(files) - {JOURNAL}):
-            with (self.folder / name).open("ab") as spool:
-                spool.truncate(sizes.get(name, 0))
-        return end
-
-    def _check(self, before: Any, signature: Mapping[str, str]) -> None:
-        """Refuse to resume what was begun with other inputs or options, and name these."""
-        if before == signature:
-            return
-        changed = ["the versions"]
-        if isinstance(before, dict):
-            names = dict.fromkeys([*signature, *before])
-            changed = [name for name in names if before.get(name) != signature.get(name)]
-        more = len(changed) - _MAX_NAMED
-        raise RunError(
-            f"{self.folder}: was begun with other values or contents of "
-            f"{', '.join(changed[:_MAX_NAMED])}{f' and {more:,} more' if more > 0 else ''}; "
-            "give the same ones, or run the command without --resume"
-        )
-
-    def _has(self, sizes: Mapping[str, int]) -> bool:
-        paths = {self.folder / name: size for name, size in sizes.items()}
-        return all(path.is_file() and path.stat().st_size >= n for path, n in paths.items())
-
-
-def is_journal(path: Path) -> bool:
-    """Return whether a file is a journal that can be read at least from its beginning."""
-    try:
-        with path.open("rb") as file:
-            return isinstance(_parse(file.readline()), dict)
-    except OSError:
-        return False
-
-
-def _is_note(note: Any) -> bool:
-    return isinstance(note, list) and [type(value) for value in note] == [str, int, dict, bool]
-
-
-def _parse(line: bytes) -> Any:
-    """Return the content of a note; None for one that was cut short."""
-    try:
-        return json.loads(line) if line.endswith(b"\n") else None
-    except ValueError:
-        return None
-
-
-def _key(feature: Feature) -> str:
-    return f"{feature.where}\t{feature.name}"
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, Mapping):
+        return {text(str(key)): plain_data(item, text) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain_data(item, text) for item in value]
+    if hasattr(value, "item"):  # a number of numpy's
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int) else text(str(value))

@@ -19,7 +19,7 @@ from mzseek.annotation.reading import spectra_source
 from mzseek.bundle import Bundle
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.core.text import Table, Tabular
-from mzseek.export.job import finish_output, run_settings
+from mzseek.export.job import run_settings
 from mzseek.export.joining import same_feature
 from mzseek.export.output import Output
 from mzseek.export.tables import candidate_values, free_texts, summary_values
@@ -145,7 +145,8 @@ class Annotations(Tabular, Sequence[Annotation]):
                 output.skipped(where, reason)
             for annotation in self._annotations:
                 output.write(annotation)
-            finish_output(output, self._run, list(self._run.features.source.paths))
+            inputs = dict.fromkeys(self._run.features.source.paths)
+            output.finish(records=self._run.records, inputs=inputs, more=self._run.metadata())
         return target
 
     def __repr__(self) -> str:
