@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from mzseek.export.report import source_hash
+from mzseek.export.writer import Settings, Writer
 
 from ..annotation.conftest import (  # noqa: F401
     make_annotation,
@@ -84,6 +85,21 @@ class Page(HTMLParser):
         self.text.append(data)
         if self.stack and self.stack[-1][0] in ("script", "style") and data.strip():
             self.scripts.append((*self.stack[-1], data))
+
+
+@pytest.fixture
+def write_file(tmp_path: Path) -> Callable[..., tuple[Path, list[str]]]:
+    """Write annotations by a writer: the path of the file, and what the user is told."""
+
+    def write(kind: type[Writer], name: str, *annotations, **settings) -> tuple[Path, list[str]]:
+        for old in tmp_path.glob(f"{name}*"):
+            old.unlink()
+        writer = kind(tmp_path, name, Settings(**settings))
+        for annotation in annotations:
+            writer.write(annotation)
+        return tmp_path / name, writer.finish()
+
+    return write
 
 
 @pytest.fixture

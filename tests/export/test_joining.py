@@ -1,25 +1,24 @@
 """Annotations are found again by name."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from mzseek.export.joining import Lookup, join_record, same_feature
-from mzseek.export.writer import Spool
+from mzseek.export.joining import JoiningWriter, same_feature
 
 
-def test_annotations_are_found_by_name(tmp_path: Path, make_annotation) -> None:
-    spool = Spool(tmp_path / "a")
-    for name in ("17", "b", "017", "c"):
-        spool.write(json.dumps(join_record(make_annotation(name))) + "\n")
-    spool.close()
-    lookup = Lookup(tmp_path / "a")
-    assert list(lookup.by_name) == ["17", "b", "c"]
-    assert [lookup.read(offset).name for offset in lookup.twins] == ["017"]
-    kept = lookup.read(lookup.by_name["c"])
-    assert (kept.name, kept.mz, kept.ion) == ("c", 195.0877, "[M+H]+")
-    assert kept.cells["mzseek_name"] == "Caffeine"
+class Found(JoiningWriter):
+    """Lists what was found, by name."""
+
+    def assemble(self, file) -> list[str]:
+        assert [self.read(offset).name for offset in self.twins] == ["017"]
+        kept = self.read(self.by_name["c"])
+        assert (kept.name, kept.mz, kept.ion) == ("c", 195.0877, "[M+H]+")
+        assert kept.cells["mzseek_name"] == "Caffeine"
+        return list(self.by_name)
+
+
+def test_annotations_are_found_by_name(write_file, make_annotation) -> None:
+    annotations = map(make_annotation, ("17", "b", "017", "c"))
+    assert write_file(Found, "a", *annotations)[1] == ["17", "b", "c"]
 
 
 @pytest.mark.parametrize(

@@ -2,32 +2,19 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mzseek.export.json_array import JsonArray
-from mzseek.export.writer import Settings
-
-
-def refuse(text: str) -> None:
-    raise AssertionError(f"{text} is no JSON")
 
 
 @pytest.fixture
-def written(tmp_path: Path):
-    def write(*annotations) -> str:
-        path = tmp_path / "out.json"
-        path.unlink(missing_ok=True)
-        writer = JsonArray(tmp_path, "out.json", Settings())
-        for annotation in annotations:
-            writer.write(annotation)
-        writer.finish()
-        return path.read_text("utf-8")
-
-    return write
+def written(write_file):
+    return lambda *annotations: write_file(JsonArray, "out.json", *annotations)[0].read_text(
+        "utf-8"
+    )
 
 
 def test_objects_say_what_answers_do(written, make_annotation, make_reference) -> None:
@@ -43,16 +30,13 @@ def test_objects_say_what_answers_do(written, make_annotation, make_reference) -
     assert best["channels"] == {"fragments": 2.5, "analogs": 1.0}
     assert best["nats"] == {"evidence": 2.5, "analogy": 1.0}
     assert best["libraryMatch"] is None
-
-
-def test_no_answers_are_an_empty_array(written) -> None:
     assert json.loads(written()) == []
 
 
 def test_numbers_are_finite_or_null(written, make_annotation, make_candidate) -> None:
     odd = make_candidate(error_ppm=math.nan, score=-math.inf, explained=math.inf)
     text = written(make_annotation(candidates=(odd,), nearest=math.nan, present=None))
-    (read,) = json.loads(text, parse_constant=refuse)
+    (read,) = json.loads(text, parse_constant=pytest.fail)
     best = read["candidates"][0]
     assert [best["errorPpm"], best["score"], best["explainedIntensity"]] == [None] * 3
     assert (read["nearestSimilarity"], read["inDatabaseProbability"]) == (None, None)

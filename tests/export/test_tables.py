@@ -25,7 +25,7 @@ from mzseek.export.tables import (
     line,
     read_skipped,
 )
-from mzseek.export.writer import Settings, Writer
+from mzseek.export.writer import Writer
 from mzseek.fragments import explain
 from mzseek.io.text_tables import cell_text, cell_texts
 
@@ -88,20 +88,14 @@ def test_skipped_records_are_written_counted_and_read_again(tmp_path: Path) -> N
     assert next(read_skipped(tmp_path)) == ('"b" c.mgf', 'says "x"')
 
 
-Rows = list[dict[str, str]]
-
-
 @pytest.fixture
-def rows(tmp_path: Path) -> Callable[..., Rows]:
+def rows(write_file) -> Callable[..., list[dict[str, str]]]:
     """The rows that a writer makes of annotations."""
 
-    def write(kind: type[Writer], *annotations) -> Rows:
-        name = f"{kind.__name__}.tsv"
-        writer = kind(tmp_path, name, Settings())
-        for annotation in annotations:
-            writer.write(annotation)
-        assert writer.finish() == []
-        with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+    def write(kind: type[Writer], *annotations) -> list[dict[str, str]]:
+        path, said = write_file(kind, f"{kind.__name__}.tsv", *annotations)
+        assert said == []
+        with path.open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file, dialect="excel-tab"))
 
     return write
@@ -165,29 +159,23 @@ def test_a_prior_that_is_applied_is_shown(rows, make_annotation, make_candidate)
     assert (row["evidence"], row["analogy"], row["prior"]) == ("1.0000", "", "-0.5000")
 
 
-def test_a_compound_that_matches_at_several_times_is_marked(tmp_path, make_annotation, make_feature,
-                                                            make_peaks) -> None:  # fmt: skip
+def test_a_compound_that_matches_at_several_times_is_marked(
+    write_file, make_annotation, make_feature, make_peaks
+) -> None:
     def at(name: str, seconds: float, level: str = "2a"):
         spectrum = make_peaks(metadata={"retention_time": f"{seconds} s"})
         feature = make_feature(name, spectra=(spectrum,))
         return make_annotation(feature=feature, level=Level(level, "library match"))
 
-    writer = Summary(tmp_path, "summary.tsv", Settings())
-    for annotation in [at("a", 61.0), at("b", 62.0), at("c", 300.0), at("d", 500.0, "3")]:
-        writer.write(annotation)
-    [said] = writer.finish()
+    annotations = [at("a", 61.0), at("b", 62.0), at("c", 300.0), at("d", 500.0, "3")]
+    path, [said] = write_file(Summary, "summary.tsv", *annotations)
     assert "3 features at level 2a" in said
-    with (tmp_path / "summary.tsv").open(newline="") as file:
+    with path.open(newline="") as file:
         notes = {row["feature"]: row["notes"] for row in csv.DictReader(file, delimiter="\t")}
     expected = "Caffeine is also the library match of feature c, at another time"
     assert notes["a"] == notes["b"] == expected
     assert notes["c"].endswith("of feature a, b, at another time")
     assert notes["d"] == ""
-
-
-def test_a_run_that_stopped_while_it_ended_goes_on(rows, make_annotation) -> None:
-    rows(Summary, make_annotation("a"))
-    assert [row["feature"] for row in rows(Summary, make_annotation("b"))] == ["a", "b"]
 
 
 def test_the_first_columns_of_candidates_are_the_interface(rows, make_annotation) -> None:

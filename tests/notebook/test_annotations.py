@@ -1,7 +1,6 @@
 """Results of ``mz.annotate``: look-up, frames, peaks, plots, and files with the same tolerance."""
 
 import csv
-import dataclasses
 import json
 import re
 from dataclasses import replace
@@ -59,18 +58,13 @@ def test_features_are_found_by_their_ids(found, spectra):
     with pytest.raises(KeyError, match="no feature is called 'nobody'; there are"):
         found["nobody"]
     assert repr(second).startswith(f"Annotation({second.feature.name!r}, ")
-
-
-def test_numbers_are_compared_by_value(spectra, options):
-    given = [mz.Spectrum(**{**vars(spectra[0]), "metadata": {"feature_id": "7"}})]
-    found = mz.annotate(given, **options)
-    assert found["7"] is found["007"] is found[0]
+    assert repr(found) == "Annotations(3 features, 0 spectra skipped)"
 
 
 def test_the_frame_has_values_and_not_texts(found):
     frame = found.to_frame()
     channels = [name for name in frame.columns if name.startswith("channel_")]
-    assert set(frame.columns) - set(channels) == {*FIRST, *LAST}
+    assert list(frame.columns) == [*FIRST, *channels, *LAST]
     best = frame[frame["rank"] == 1].set_index("feature")
     for annotation in found:
         row = best.loc[annotation.feature.name]
@@ -79,8 +73,10 @@ def test_the_frame_has_values_and_not_texts(found):
         assert row["level"] == annotation.level.number
     share = frame["confidence"] / frame["probability"]
     assert share.groupby(frame["feature"]).agg(lambda s: s.max() - s.min()).max() < 1e-9
+    assert frame.groupby("feature")["probability"].sum().round(4).eq(1).all()
     assert frame.loc[frame["rank"] > 1, "level"].isna().all()
     assert frame["inSet"].dtype == bool
+    assert "<table>" in found._repr_html_()
 
 
 def test_peaks_of_a_candidate_are_a_frame(caffeine, options):
@@ -126,7 +122,7 @@ def test_a_plot_shows_explained_peaks_and_mirrors_a_reference(found):
 def test_saved_peaks_have_the_tolerance_that_was_asked_for(
     caffeine, options, tmp_path, ppm, number
 ):
-    shifted = dataclasses.replace(caffeine, mz=caffeine.mz * (1 + 15e-6))
+    shifted = replace(caffeine, mz=caffeine.mz * (1 + 15e-6))
     found = mz.annotate(shifted, database=[CAFFEINE], peak_ppm=ppm, **options)
     assert found[0].peaks()["formula"].notna().sum() == number
     with (found.save(tmp_path / "out") / "peaks.tsv").open() as file:
@@ -143,15 +139,6 @@ def test_the_report_says_what_percentages_rest_on(found, spectra, options, tmp_p
     assert f"assumption that {100 * share:g} % of" in found.save(tmp_path / "a.html").read_text()
     other = mz.annotate(spectra, expected_in_database=0.25, **options)
     assert "assumption that 25 % of" in other.save(tmp_path / "b.html").read_text()
-
-
-def test_matchms_spectra_alone_in_lists_and_from_iterators(found, spectra, options):
-    others = [spectrum.to_matchms() for spectrum in spectra]
-    one = mz.annotate(others[0], **options)
-    assert one[0].best.smiles == found[0].best.smiles
-    several = mz.annotate(iter(others), **options)
-    assert [each.best.smiles for each in several] == [each.best.smiles for each in found]
-    assert len(mz.annotate((each for each in spectra), **options)) == 3
 
 
 def test_candidates_may_be_smiles_or_a_frame(found, spectra, options):
@@ -210,23 +197,17 @@ def test_processes_know_candidates_that_were_given(caffeine, options):
 
 
 def test_spectra_in_memory_are_grouped_as_asked(spectra, options):
-    twins = [
-        mz.Spectrum(**{**vars(spectra[0]), "identifier": name, "metadata": {"feature_id": "7"}})
-        for name in "ab"
-    ]
-    assert len(mz.annotate(twins, **options)) == 1
+    twins = [replace(spectra[0], identifier=name, metadata={"feature_id": "7"}) for name in "ab"]
+    found = mz.annotate(twins, **options)
+    assert len(found) == 1
+    assert found["7"] is found["007"] is found[0]  # numbers are compared by value
     assert len(mz.annotate(twins, group="none", **options)) == 2
-
-
-def test_paths_and_spectra_do_not_mix(spectra, options):
-    with pytest.raises(AnnotationError, match="paths and spectra were given together"):
-        mz.annotate([spectra[0], "a.mgf"], **options)
 
 
 def test_a_saved_folder_is_that_of_the_command(spectra, options, tmp_path):
     """Settings, inputs, counts and bytes: front ends only parse and write."""
     twins = [
-        dataclasses.replace(spectra[0], adduct=None, precursor_mz=mz, metadata={"feature_id": "2"})
+        replace(spectra[0], adduct=None, precursor_mz=mz, metadata={"feature_id": "2"})
         for mz in (200.1234, 300.1234)
     ]
     write_mgf(tmp_path / "a.mgf", [*spectra, *twins])
@@ -235,37 +216,19 @@ def test_a_saved_folder_is_that_of_the_command(spectra, options, tmp_path):
     annotate_files(
         [tmp_path / "a.mgf"], tmp_path / "out", mz.AnnotateConfig(peak_ppm=20, **options)
     )
-    names = ("summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv")
-    for name in names:
+    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv"):
         assert (tmp_path / "saved" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
     assert len(found.skipped) == 2  # spectra, of one feature
     saved, made = (
         json.loads((tmp_path / folder / "run.json").read_text()) for folder in ("saved", "out")
     )
     varying = {"made", "seconds", "written"}
-    assert {name: saved[name] for name in saved if name not in varying} == {
-        name: made[name] for name in made if name not in varying
-    }
+    assert saved.keys() == made.keys()
+    assert [name for name in saved.keys() - varying if saved[name] != made[name]] == []
     assert (saved["options"]["peak_ppm"], saved["counts"]["unaccounted"]) == ("20 ppm", 0)
 
 
-def test_spectra_in_and_a_frame_out(spectra, options):
-    found = mz.annotate(spectra, **options)
-    assert len(found) == 3
-    frame = found.to_frame()
-    assert list(frame.columns[:7]) == ["feature", "rank", "smiles", "InChIkey2D",
-                                       "molecularFormula", "adduct", "probability"]  # fmt: skip
-    assert frame.groupby("feature")["probability"].sum().round(4).eq(1).all()
-    assert frame["rank"].min() == 1
-    assert "<table>" in found._repr_html_()
-    assert repr(found) == "Annotations(3 features, 0 spectra skipped)"
-    assert found[0].feature.name == spectra[0].identifier
-
-
-def test_paths_and_objects_are_answered_alike(spectra, options, tmp_path):
-    path = tmp_path / "a.mgf"
-    write_mgf(path, spectra)
-    by_path = mz.annotate(path, **options).to_frame()
+def test_matchms_spectra_alone_and_from_iterators_are_annotated_alike(found, spectra, options):
     others = [
         MatchmsSpectrum(
             each.mz, each.intensities,
@@ -274,30 +237,31 @@ def test_paths_and_objects_are_answered_alike(spectra, options, tmp_path):
         )
         for each in spectra
     ]  # fmt: skip
-    by_object = mz.annotate(others, **options).to_frame()
-    assert by_path["smiles"].tolist() == by_object["smiles"].tolist()
-    assert np.allclose(by_path["probability"], by_object["probability"], atol=1e-6)
-    assert mz.annotate(spectra[0], **options).to_frame()["smiles"].tolist() == (
-        by_path[by_path["feature"] == spectra[0].identifier]["smiles"].tolist()
-    )
+    several = mz.annotate(iter(others), **options).to_frame()
+    frame = found.to_frame()
+    assert several["smiles"].tolist() == frame["smiles"].tolist()
+    assert np.allclose(several["probability"], frame["probability"], atol=1e-6)
+    (one,) = mz.annotate(others[0], **options)
+    assert one.best.smiles == found[0].best.smiles
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.json", "a.html", "a.mztab", "a.graphml", "folder"])
-def test_saved_in_every_form(spectra, options, tmp_path, name):
-    found = mz.annotate(spectra[:1], **options)
+def test_saved_in_every_form(found, tmp_path, name):
     path = found.save(tmp_path / name)
     assert path.exists()
     assert path.is_dir() or path.stat().st_size > 100
 
 
-def test_what_is_no_spectrum(options):
+def test_what_is_no_spectrum(spectra, options):
     with pytest.raises(AnnotationError, match="spectrum 1: is a int, expected a Spectrum"):
         mz.annotate([1], **options)
+    with pytest.raises(AnnotationError, match="paths and spectra were given together"):
+        mz.annotate([spectra[0], "a.mgf"], **options)
     with pytest.raises(AnnotationError, match="objective 'luck'"):
         mz.annotate([], objective="luck", **options)
 
 
-def test_bad_spectra_are_set_aside(spectra, options):
+def test_bad_spectra_are_skipped(spectra, options):
     bad = MatchmsSpectrum(np.array([50.0]), np.array([1.0]), {"adduct": "[M+H]+"})
     found = mz.annotate([spectra[0], bad], **options)
     assert (len(found), len(found.skipped)) == (1, 1)

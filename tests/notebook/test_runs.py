@@ -1,3 +1,4 @@
+import itertools
 import os
 import time
 from pathlib import Path
@@ -27,7 +28,7 @@ class Elsewhere(os.PathLike):
         return str(self.path)
 
 
-def test_a_run_says_what_the_rooms_say(trained) -> None:
+def test_a_run_returns_what_the_packages_return(trained) -> None:
     run = mz.Run.open(str(trained("bce").folder))
     assert run.evaluate(watch=False).to_dict() == evaluate(run, Scoring()).to_dict()
     formula = run.evaluate("val", "formula", ties="optimistic", identity="inchikey", watch=False)
@@ -94,15 +95,11 @@ def test_long_work_keeps_one_line_up_to_date_and_wipes_it(
     ]  # fmt: skip
 
 
-def test_short_work_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_line(True) as progress:
+@pytest.mark.parametrize(("watch", "seconds"), [(True, 0.1), (False, 1.0)])
+def test_short_work_and_unwatched_work_say_nothing(watch, seconds, capsys, monkeypatch) -> None:
+    clock = itertools.count(0.0, seconds)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    with progress_line(watch) as progress:
         progress("reading", 1)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_nobody_has_to_watch(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_line(False) as progress:
-        progress("reading", 1)
-        time.sleep(0.6)
         progress("reading", 2)
     assert capsys.readouterr() == ("", "")

@@ -7,15 +7,16 @@ import codecs
 import contextlib
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from mzseek.annotation.annotation import Annotation
 from mzseek.chem.adducts import Adduct, parse_adduct
 from mzseek.core.errors import AdductError, InputError, RunError
-from mzseek.export.joining import JOINED, PREFIX, JoiningWriter, JoinRecord, Lookup, same_feature
+from mzseek.export.joining import JOINED, PREFIX, JoiningWriter, JoinRecord, same_feature
 from mzseek.export.writer import Settings
 from mzseek.io import Source, open_source
 from mzseek.io.sources import MAX_ROW
@@ -243,21 +244,6 @@ def _lines(source: Source) -> Iterator[bytes]:
             yield rest
 
 
-@dataclass
-class _Counts:
-    """Numbers of rows, and offsets of features, for what is reported of a table."""
-
-    rows: int = 0
-    annotated: int = 0
-    longer: int = 0
-    far: int = 0
-    conflicts: int = 0
-    polarities: int = 0
-    first_conflict: str = ""
-    joined: set[int] = field(default_factory=set)
-    sharing: set[int] = field(default_factory=set)
-
-
 class JoinedTable(JoiningWriter):
     """Write a table of features with annotations in columns behind its own."""
 
@@ -277,7 +263,9 @@ class JoinedTable(JoiningWriter):
 
     def assemble(self, file: TextIO) -> list[str]:
         """Write each row, and behind it the annotation of its feature."""
-        self._lookup, self._counts = Lookup(self.spool.path), _Counts()
+        self._counts = Counter[str]()  # rows, for what is reported
+        self._first_conflict = ""
+        self._joined, self._sharing = set[int](), set[int]()  # offsets of features
         for index, row in enumerate(self._table.rows()):
             cells = self._new_cells(index, row)
             file.buffer.write(row.text + self._encode(row, cells) + row.end)
@@ -290,21 +278,21 @@ class JoinedTable(JoiningWriter):
             return list(COLUMNS)
         missing = table.width - len(row.cells)
         if missing < 0 or (not row.text.strip() and table.width > 1):
-            counts.longer += missing < 0 and index > table.header
+            counts["longer"] += missing < 0 and index > table.header
             return []
         nothing = [""] * (missing + len(COLUMNS))
         if index < table.header:
             return nothing
-        counts.rows += 1
+        counts["rows"] += 1
         record = self._find(row)
         if record is None:
             return nothing
-        counts.annotated += 1
+        counts["annotated"] += 1
         conflict = ion_conflict(row.cell(table.ion), record.ion)
         if conflict:
-            counts.conflicts += 1
-            counts.polarities += conflict.startswith(_POLARITY)
-            counts.first_conflict = counts.first_conflict or f"row {row.cell(table.id)}, {conflict}"
+            counts["conflicts"] += 1
+            counts["polarities"] += conflict.startswith(_POLARITY)
+            self._first_conflict = self._first_conflict or f"row {row.cell(table.id)}, {conflict}"
         cells = record.cells | {CONFLICT: conflict}
         return [""] * missing + [cells[name] for name in COLUMNS]
 
@@ -314,13 +302,13 @@ class JoinedTable(JoiningWriter):
         A feature that has the id in another field than its name must also have the row's m/z. Of
         several (ions of one compound, of which Progenesis makes one row) the nearest in m/z.
         """
-        id_, lookup, counts = row.cell(self._table.id), self._lookup, self._counts
+        id_ = row.cell(self._table.id)
         ids = [same_feature(id_)]
         if number := _XCMS_NUMBER.fullmatch(id_):  # XCMS writes FT0017 to tables, 17 to MGF files
             ids.append(number[1])
-        named = [lookup.by_name[name] for name in ids if name in lookup.by_name]
-        offsets = [*named, *(offset for name in ids for offset in lookup.by_id.get(name, ()))]
-        records = {offset: lookup.read(offset) for offset in offsets}
+        named = [self.by_name[name] for name in ids if name in self.by_name]
+        offsets = [*named, *(offset for name in ids for offset in self.by_id.get(name, ()))]
+        records = {offset: self.read(offset) for offset in offsets}
         fitting = [offset for offset in records if self._is_near(row, records[offset])]
         chosen = fitting or named[:1]
         if not chosen:
@@ -329,9 +317,9 @@ class JoinedTable(JoiningWriter):
         best = min(
             chosen, key=lambda offset: 0.0 if mz is None else round(abs(records[offset].mz - mz), 2)
         )
-        counts.joined.add(best)
-        counts.sharing.update(set(chosen) - {best, *lookup.twins})
-        counts.far += not fitting
+        self._joined.add(best)
+        self._sharing.update(set(chosen) - {best, *self.twins})
+        self._counts["far"] += not fitting
         return records[best]
 
     def _is_near(self, row: Row, record: JoinRecord) -> bool:
@@ -357,34 +345,36 @@ class JoinedTable(JoiningWriter):
         return text.encode("utf-8")
 
     def _report(self) -> list[str]:
-        counts, lookup = self._counts, self._lookup
-        rows = f"{counts.annotated:,} of {counts.rows:,} rows"
-        left = [at for at in lookup.by_name.values() if at not in counts.joined | counts.sharing]
-        sharing = sorted(counts.sharing - counts.joined)
-        lines = [f"{rows} have an annotation"]
+        counts = self._counts
+        left = [at for at in self.by_name.values() if at not in self._joined | self._sharing]
+        lines = [f"{counts['annotated']:,} of {counts['rows']:,} rows have an annotation"]
         for offsets, what in (
             (left, "are in none of its rows"),
-            (sharing, "share a row with another that is nearer in m/z, and are not joined"),
+            (
+                sorted(self._sharing - self._joined),
+                "share a row with another that is nearer in m/z, and are not joined",
+            ),
         ):
             if offsets:
-                shown = ", ".join(lookup.read(offset).name for offset in offsets[:_MAX_NAMED])
+                shown = ", ".join(self.read(offset).name for offset in offsets[:_MAX_NAMED])
                 more = "…" if len(offsets) > _MAX_NAMED else ""
                 lines.append(f"{len(offsets):,} features {what}: {shown}{more}")
-        if lookup.twins:
-            lines.append(f"{len(lookup.twins):,} features have the name of one before them")
-        if counts.far:
+        if self.twins:
+            lines.append(f"{len(self.twins):,} features have the name of one before them")
+        if counts["far"]:
             lines.append(
-                f"{counts.far:,} rows have another m/z than their feature (more than "
+                f"{counts['far']:,} rows have another m/z than their feature (more than "
                 f"{_MAX_DISTANCE} apart): is it the table of these spectra?"
             )
-        if counts.longer:
-            lines.append(f"{counts.longer:,} rows are longer than the header, not joined")
-        if counts.conflicts:
-            also = f" ({counts.polarities:,} of another polarity)" if counts.polarities else ""
+        if counts["longer"]:
+            lines.append(f"{counts['longer']:,} rows are longer than the header, not joined")
+        if counts["conflicts"]:
+            polarities = counts["polarities"]
+            also = f" ({polarities:,} of another polarity)" if polarities else ""
             lines.append(
-                f"{counts.conflicts:,} of {counts.annotated:,} annotated rows state another ion "
-                f"than the annotation used{also}, see {CONFLICT}; the first: "
-                f"{counts.first_conflict}"
+                f"{counts['conflicts']:,} of {counts['annotated']:,} annotated rows state another "
+                f"ion than the annotation used{also}, see {CONFLICT}; the first: "
+                f"{self._first_conflict}"
             )
         name = self.settings.features.name if self.settings.features else ""
         return [f"{name}: {line}" for line in lines]

@@ -22,6 +22,7 @@ BLUE = "#2f6db3"
 ORANGE = "#d9772b"
 GREEN, PURPLE = "#3d8f6b", "#8a5fb0"
 _MIN_LABELLED = 3.0  # percent of the highest peak
+_MAX_LABELS = 6  # of peaks
 _MAX_LABEL = 36  # characters
 _BAND_PARTS = (("σ min", BLUE), ("σ max", ORANGE), ("σ max − σ min", GREEN))
 
@@ -52,7 +53,6 @@ def spectrum_svg(
     mz: npt.NDArray[np.floating],
     intensities: npt.NDArray[np.floating],
     precursor_mz: float,
-    max_labels: int = 6,
 ) -> str:
     """Draw a stick spectrum, the highest peaks labelled, the precursor marked."""
     with rc_context(STYLE):
@@ -65,7 +65,7 @@ def spectrum_svg(
         limit = max(float(np.max(mz)), precursor_mz) * 1.06
         labelled: list[int] = []  # far enough apart for their labels
         for peak in np.argsort(-relative):
-            if len(labelled) == max_labels or relative[peak] < _MIN_LABELLED:
+            if len(labelled) == _MAX_LABELS or relative[peak] < _MIN_LABELLED:
                 break
             if all(abs(mz[peak] - mz[other]) > limit * 0.07 for other in labelled):
                 labelled.append(peak)

@@ -6,18 +6,23 @@ memory does not grow with the number of edges.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import NamedTuple, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from mzseek.core.errors import InputError
 from mzseek.core.text import visible
-from mzseek.export.joining import JOINED, NUMBERS, PREFIX, JoiningWriter, Lookup, same_feature
+from mzseek.export.joining import JOINED, NUMBERS, PREFIX, JoiningWriter, same_feature
 from mzseek.export.tables import decimal, free_text
 from mzseek.export.writer import Settings
 from mzseek.io import Source, open_source
-from mzseek.io.text_tables import format_names, header_names, normalise_name, open_table
+from mzseek.io.text_tables import (
+    first_line,
+    format_names,
+    header_names,
+    normalise_name,
+    open_table,
+)
 from mzseek.io.xml_stream import BrokenXmlError, Element, iter_elements
 
 # Names of the two columns of an edge table, as GNPS, MZmine and others spell them.
@@ -39,8 +44,7 @@ SIGNATURE = (  # at the very beginning: only files that have it are replaced
 Data = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """A column of nodes or edges: its id in the file, its name and its type."""
 
     id: str
@@ -49,8 +53,7 @@ class Key:
     type: str
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node: its id, the feature that it stands for, and its data by key."""
 
     id: str
@@ -58,8 +61,7 @@ class Node:
     data: Data
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(NamedTuple):
     """An edge: the ids of its ends, and its data by key."""
 
     source: str
@@ -80,20 +82,7 @@ _KEYS = [
 ]
 
 
-class Network(Protocol):
-    """Where nodes and edges come from, in the order of the file."""
-
-    directed: bool
-    keys: list[Key]
-
-    def nodes(self) -> Iterator[Node]:
-        """Yield nodes."""
-
-    def edges(self) -> Iterator[Edge]:
-        """Yield edges."""
-
-
-def open_network(path: Path) -> Network:
+def open_network(path: Path) -> "GraphFile | EdgeTable":
     """Open the network in a file.
 
     Raises
@@ -197,10 +186,8 @@ class EdgeTable:
         self._source, self.directed = source, False
         table = open_table(source, lambda names: _ends(names) is not None)
         if table is None:
-            with source.open() as stream:
-                first = stream.read(2000).decode("utf-8", "replace").splitlines()[0]
-            formats = format_names(header_names(first))
-            raise InputError(source.name, f"{_EXPECTED}; it begins with {formats}")
+            names = format_names(header_names(first_line(source) or ""))
+            raise InputError(source.name, f"{_EXPECTED}; it begins with {names}")
         self._table = table
         self._ends = _ends(table.names) or (0, 1)
         self._others = [n for n in range(len(table.names)) if n not in self._ends]
@@ -267,9 +254,7 @@ class GraphMl(JoiningWriter):
 
     def assemble(self, file: TextIO) -> list[str]:
         """Write nodes with annotations, features that are no nodes, and edges."""
-        network = self._network
-        lookup = self._lookup = Lookup(self.spool.path)
-        left = dict(lookup.by_name)
+        network, left = self._network, dict(self.by_name)
         directed = "directed" if network and network.directed else "undirected"
         file.write(SIGNATURE)
         for key in [*(network.keys if network else []), *_KEYS]:
@@ -286,9 +271,9 @@ class GraphMl(JoiningWriter):
                 nodes, bare = nodes + 1, bare + (offset is None)
                 used.add(node.id)
                 file.write(self._node(node, offset, add_name=not named))
-        alone = sorted([*left.values(), *lookup.twins])
+        alone = sorted([*left.values(), *self.twins])
         for offset in alone:
-            file.write(self._node(_new_node(lookup.read(offset).name, used), offset, add_name=True))
+            file.write(self._node(_new_node(self.read(offset).name, used), offset, add_name=True))
         for number, edge in enumerate(network.edges() if network else []):
             ends = f"source={quoteattr(edge.source)} target={quoteattr(edge.target)}"
             file.write(f'    <edge id="edge{number}" {ends}>\n{_data(edge.data)}    </edge>\n')
@@ -305,7 +290,7 @@ class GraphMl(JoiningWriter):
         if add_name:
             data.append((_SHARED_NAME.id, free_text(node.feature)))
         if offset is not None:
-            record = self._lookup.read(offset)
+            record = self.read(offset)
             cells = [(_MZ.id, decimal(record.mz, 5)), *record.cells.items()]
             data += [(key, text) for key, text in cells if text]
         return f"    <node id={quoteattr(node.id)}>\n{_data(data)}    </node>\n"

@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from mzseek.annotation.annotation import Annotation
@@ -106,20 +104,9 @@ def _ion(annotation: Annotation) -> str:
 
 
 class JoiningWriter(RecordWriter):
-    """Write somebody else's network or table with annotations beside its nodes or rows."""
+    """Write somebody else's network or table with annotations beside its nodes or rows.
 
-    def record(self, annotation: Annotation) -> JoinRecord:
-        """Return what is joined of an annotation."""
-        return join_record(annotation)
-
-
-class Lookup:
-    """Find the record of an annotation; only names and file offsets are held in memory.
-
-    Parameters
-    ----------
-    path : Path
-        The spool of a `JoiningWriter`.
+    Records are found by offsets in the spool: only these and names are held in memory.
 
     Attributes
     ----------
@@ -131,26 +118,29 @@ class Lookup:
         Offsets by what else the features are called (`other_ids`).
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def record(self, annotation: Annotation) -> JoinRecord:
+        """Return what is joined of an annotation."""
+        return join_record(annotation)
+
+    def finish(self) -> list[str]:
+        """Index the records, and make the file."""
+        self.close()
         self.by_name: dict[str, int] = {}
         self.twins: list[int] = []
         self.by_id: dict[str, list[int]] = {}
-        for offset, record in self._records():
-            if self.by_name.setdefault(same_feature(record.name), offset) != offset:
-                self.twins.append(offset)
-            for other in dict.fromkeys(map(same_feature, record.ids)):
-                self.by_id.setdefault(other, []).append(offset)
-
-    def _records(self) -> Iterator[tuple[int, JoinRecord]]:
         offset = 0
-        with self.path.open("rb") as file:
+        with self.spool.path.open("rb") as file:
             for line in file:
-                yield offset, JoinRecord(*json.loads(line))
+                record = JoinRecord(*json.loads(line))
+                if self.by_name.setdefault(same_feature(record.name), offset) != offset:
+                    self.twins.append(offset)
+                for other in dict.fromkeys(map(same_feature, record.ids)):
+                    self.by_id.setdefault(other, []).append(offset)
                 offset += len(line)
+        return super().finish()
 
     def read(self, offset: int) -> JoinRecord:
         """Return the record at an offset."""
-        with self.path.open("rb") as file:
+        with self.spool.path.open("rb") as file:
             file.seek(offset)
             return JoinRecord(*json.loads(file.readline()))

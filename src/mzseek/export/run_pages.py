@@ -18,21 +18,8 @@ from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import Evaluation, evaluate
 from mzseek.evaluation.posterior_report import PosteriorReport, posterior_report
 from mzseek.evaluation.scored import Scoring
-from mzseek.export.figures import (
-    BLUE,
-    INK,
-    MUTED,
-    ORANGE,
-    STYLE,
-    blank,
-    curves_svg,
-    drawn_labels,
-    histogram_svg,
-    molecule_svg,
-    reliability_svg,
-    spectrum_svg,
-    to_svg,
-)
+from mzseek.export import figures
+from mzseek.export.figures import BLUE, INK, MUTED, ORANGE
 from mzseek.export.report import write_page
 from mzseek.export.spectrum_plot import Box, overlap
 from mzseek.io import StrPath, atomic_directory, sole_writer
@@ -43,6 +30,7 @@ from mzseek.runs.run import Run
 from mzseek.version import __version__
 
 RANDOM = "random"  # what an order by chance is called beside the runs
+HIT = "hit_rate@1"  # the x axis of the trade-off
 METRICS = ("hit_rate@1", "hit_rate@5", "hit_rate@20", "tanimoto")
 DECODED = "tanimoto, decoded"
 LABELS = {**{name: FACTS[name].label for name in METRICS}, DECODED: "Tanimoto, decoded"}
@@ -54,13 +42,7 @@ _EXAMPLES, _EXAMPLE_CANDIDATES = 4, 6
 
 @dataclass(frozen=True)
 class EvaluatedRun:
-    """A run, its evaluation, and the report on its posterior where that was computed.
-
-    Raises
-    ------
-    RunError
-        The numbers are those of another run.
-    """
+    """A run, its evaluation, and the report on its posterior where that was computed."""
 
     run: Run
     evaluation: Evaluation
@@ -71,27 +53,11 @@ class EvaluatedRun:
         """Whether it never sees the spectrum."""
         return not self.run.description.sees_spectrum
 
-    def __post_init__(self) -> None:
-        folder = self.run.folder.resolve()
-        for numbers in (self.evaluation, self.posterior):
-            if numbers is not None and numbers.folder != folder:
-                raise RunError(f"{folder}: would be shown with the numbers of {numbers.folder}")
-
 
 def labelled(runs: Sequence[EvaluatedRun]) -> dict[str, EvaluatedRun]:
-    """Return runs by label; those of equal names are distinguished by their paths.
-
-    Raises
-    ------
-    RunError
-        One run is there twice.
-    """
+    """Return different runs by label; those of equal names are distinguished by their paths."""
     labels = distinct_labels([item.run.folder for item in runs], taken=(RANDOM,))
-    by_label = dict(zip(labels, runs, strict=True))
-    if len(by_label) < len(runs):
-        twice = next(label for label in labels if labels.count(label) > 1)
-        raise RunError(f"{by_label[twice].run.folder}: is there twice, expected each run once")
-    return by_label
+    return dict(zip(labels, runs, strict=True))
 
 
 def missing_fingerprints(runs: Sequence[EvaluatedRun]) -> list[str]:
@@ -150,18 +116,18 @@ def tradeoff_rows(runs: Sequence[EvaluatedRun]) -> list[Row]:
     return rows
 
 
-def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
+def tradeoff_svg(rows: list[Row]) -> str:
     """Draw retrieval against fingerprint similarity: a point for each model, a line for controls.
 
     Where posteriors were decoded, each model has a second point: the same ranking, and the
     fingerprint that its posterior decides for.
     """
-    names = drawn_labels([row.name for row in rows])
+    names = figures.drawn_labels([row.name for row in rows])
     rows = [replace(row, name=name) for row, name in zip(rows, names, strict=True)]
-    with rc_context(STYLE):
-        figure = blank((6.4, 4.3))
+    with rc_context(figures.STYLE):
+        figure = figures.blank((6.4, 4.3))
         axes = figure.subplots()
-        drawn = [row for row in rows if row.values[x] is not None]
+        drawn = [row for row in rows if row.values[HIT] is not None]
         points = [row for row in drawn if row.is_point]
         decoded = [row for row in drawn if row.values.get(DECODED) is not None]
         values = [row.percent("tanimoto") for row in points]
@@ -169,25 +135,25 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         margin = max(1.0, 0.2 * (high - low))
         axes.set_ylim(low - 2 * margin, high + margin)
-        hits = [row.percent(x) for row in drawn] or [0.0]
-        hits += [100 * bound for row in drawn for bound in row.intervals.get(x, ())]
+        hits = [row.percent(HIT) for row in drawn] or [0.0]
+        hits += [100 * bound for row in drawn for bound in row.intervals.get(HIT, ())]
         margin = max(1.0, 0.08 * (max(hits) - min(hits)))
         axes.set_xlim(max(0.0, min(hits) - margin), max(hits) + 1.6 * margin)
         for row in drawn:
             if row not in decoded and not row.is_point:
-                _draw_line(axes, row, x)
+                _draw_line(axes, row)
         taken: list[Box] = []
         for row in points:
-            _draw_point(axes, row, x, "tanimoto", BLUE, "o", None if row in decoded else taken)
+            _draw_point(axes, row, "tanimoto", BLUE, "o", None if row in decoded else taken)
         for row in decoded:
             if row.is_point:  # an arrow from the thresholded fingerprint to the one decoded
                 start, end = (row.percent(y) for y in ("tanimoto", DECODED))
                 axes.annotate(
-                    "", (row.percent(x), end), (row.percent(x), start),
+                    "", (row.percent(HIT), end), (row.percent(HIT), start),
                     arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 6, "shrinkB": 6},
                 )  # fmt: skip
-            _draw_point(axes, row, x, DECODED, MUTED if row.control else ORANGE, "D", taken)
-        axes.set_xlabel(f"{x.replace('hit_rate', 'hit rate ')}, %")
+            _draw_point(axes, row, DECODED, MUTED if row.control else ORANGE, "D", taken)
+        axes.set_xlabel("hit rate @1, %")
         axes.set_ylabel("Tanimoto of the fingerprint decided for, %")
         if decoded and points:
             for marker, colour, label in (
@@ -197,17 +163,17 @@ def tradeoff_svg(rows: list[Row], x: str = "hit_rate@1") -> str:
             ):
                 axes.plot([], [], marker, color=colour, label=label)
             axes.legend(frameon=False, fontsize=8, loc="lower right")
-        return to_svg(figure)
+        return figures.to_svg(figure)
 
 
 def _draw_point(
-    axes: Any, row: Row, x: str, y: str, colour: str, marker: str, taken: list[Box] | None
+    axes: Any, row: Row, y: str, colour: str, marker: str, taken: list[Box] | None
 ) -> None:
     """Draw a point with its intervals and, unless `taken` is None, its name."""
-    at = np.array([row.percent(x), row.percent(y)])
+    at = np.array([row.percent(HIT), row.percent(y)])
     whiskers = {}
-    if x in row.intervals and y in row.intervals:
-        errors = np.abs(100 * np.array([row.intervals[x], row.intervals[y]]) - at[:, None])
+    if HIT in row.intervals and y in row.intervals:
+        errors = np.abs(100 * np.array([row.intervals[HIT], row.intervals[y]]) - at[:, None])
         whiskers = {"xerr": errors[:1].T, "yerr": errors[1:].T}
     axes.errorbar(
         *at, **whiskers, fmt=marker, color=colour, ecolor="#c5ccd3", elinewidth=0.8, markersize=6,
@@ -231,13 +197,13 @@ def _draw_point(
     )  # fmt: skip
 
 
-def _draw_line(axes: Any, row: Row, x: str) -> None:
+def _draw_line(axes: Any, row: Row) -> None:
     """Draw a model without a fingerprint, which has a place on one axis only."""
     colour = MUTED if row.control else ORANGE
     style = ":" if row.control else "--"
-    axes.axvline(row.percent(x), color=colour, linewidth=1.2, linestyle=style)
+    axes.axvline(row.percent(HIT), color=colour, linewidth=1.2, linestyle=style)
     axes.annotate(
-        row.name if row.control else f"{row.name} (no fingerprint)", (row.percent(x), 0.03),
+        row.name if row.control else f"{row.name} (no fingerprint)", (row.percent(HIT), 0.03),
         xycoords=("data", "axes fraction"), textcoords="offset points", xytext=(-4, 0),
         rotation=90, va="bottom", ha="right", color=colour, fontsize=8.5,
     )  # fmt: skip
@@ -247,7 +213,7 @@ def write_dataset_page(prepared: Prepared, path: StrPath) -> Path:
     """Write one self-contained HTML file about a prepared data set; returns its path."""
     counts = prepared.manifest["counts"]
     sizes = {f"equal {name}": prepared.candidates(name).sizes for name in prepared.settings}
-    histogram = histogram_svg(sizes, "candidates in a list", "molecules") if sizes else ""
+    histogram = figures.histogram_svg(sizes, "candidates in a list", "molecules") if sizes else ""
     # Of a few molecules from all over the set, the spectrum richest in peaks.
     measured = np.unique(prepared.molecule)
     indices = np.linspace(0, len(measured), _EXAMPLES + 2)[1:-1].astype(int)
@@ -290,12 +256,12 @@ def _example(prepared: Prepared, spectrum: int) -> dict[str, Any]:
         "peaks": len(mz),
         "formula": prepared.formulas[molecule],
         "smiles": prepared.smiles[molecule],
-        "spectrum": Markup(spectrum_svg(mz, intensities, precursor_mz)),
-        "molecule": Markup(molecule_svg(prepared.smiles[molecule])),
+        "spectrum": Markup(figures.spectrum_svg(mz, intensities, precursor_mz)),
+        "molecule": Markup(figures.molecule_svg(prepared.smiles[molecule])),
         "setting": setting,
         "others": len(rivals),
         "candidates": [
-            Markup(molecule_svg(prepared.smiles[rival], 130, 100))
+            Markup(figures.molecule_svg(prepared.smiles[rival], 130, 100))
             for rival in rivals[:_EXAMPLE_CANDIDATES]
         ],
     }
@@ -329,7 +295,7 @@ def write_runs_page(
             "metrics": [LABELS[metric] for metric in rows[0].values],
             "decoded": DECODED in rows[0].values,
             "posteriors": [_posterior(label, report) for label, report in posteriors.items()],
-            "reliability": Markup(reliability_svg(curves)) if curves else None,
+            "reliability": Markup(figures.reliability_svg(curves)) if curves else None,
             "rows": [_cells(row) for row in rows],
             "missing": missing_fingerprints(evaluated),
             "picture": Markup(tradeoff_svg(rows)),
@@ -380,23 +346,20 @@ def _posterior(label: str, report: PosteriorReport) -> dict[str, object]:
 
 
 def _run_metadata(label: str, run: Run) -> dict[str, object]:
+    if (fitted := run.description.fitted) is not None:
+        options = f"{len(fitted.channels)} channels, fitted"
+    else:
+        options = ", ".join(f"{name} {text}" for name, text in format_options(run.loss.options))
     return {
         "name": label,
         "loss": run.description.name,
-        "options": _options(run),
+        "options": options,
         "model": run.description.model_name,
         "steps": run.metadata["steps"],
         "seconds": run.metadata["seconds"],
         "lr": run.description.options.get("lr"),
         "seed": run.seed,
     }
-
-
-def _options(run: Run) -> str:
-    """Options of the loss, or how many features of channels have weights."""
-    if (fitted := run.description.fitted) is not None:
-        return f"{len(fitted.channels)} channels, fitted"
-    return ", ".join(f"{name} {text}" for name, text in format_options(run.loss.options))
 
 
 def _validation_curves(runs: dict[str, EvaluatedRun], setting: str) -> list[Markup]:
@@ -410,7 +373,7 @@ def _validation_curves(runs: dict[str, EvaluatedRun], setting: str) -> list[Mark
                 epochs = [row["epoch"] for row in history]
                 curves[label] = (epochs, [100 * row[metric] for row in history])
         if curves:
-            pictures.append(Markup(curves_svg(curves, "epoch", f"{name} on val, %")))
+            pictures.append(Markup(figures.curves_svg(curves, "epoch", f"{name} on val, %")))
     return pictures
 
 

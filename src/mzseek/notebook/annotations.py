@@ -64,12 +64,9 @@ class Annotations(Tabular, Sequence[Annotation]):
         if run.annotator.source.label == IN_MEMORY:  # whose file is gone by now
             options = {**self._settings.options, "database": IN_MEMORY}
             self._settings = replace(self._settings, options=options)
-        self._by_name = {
-            annotation.feature.name: annotation for annotation in reversed(self._annotations)
-        }
-        self._by_number = {
-            same_feature(name): annotation for name, annotation in self._by_name.items()
-        }
+        by_name = {found.feature.name: found for found in reversed(self._annotations)}
+        # Names as they are come before names by value, of which "007" is one of "7".
+        self._by_name = {same_feature(name): found for name, found in by_name.items()} | by_name
 
     def __len__(self) -> int:
         return len(self._annotations)
@@ -84,7 +81,7 @@ class Annotations(Tabular, Sequence[Annotation]):
         """
         if not isinstance(index, str):
             return self._annotations[index]
-        annotation = self._by_name.get(index) or self._by_number.get(same_feature(index))
+        annotation = self._by_name.get(index) or self._by_name.get(same_feature(index))
         if annotation is None:
             names = ", ".join(repr(name) for name in self.features[:_SHOWN_NAMES])
             more = " …" if len(self) > _SHOWN_NAMES else ""
@@ -93,11 +90,8 @@ class Annotations(Tabular, Sequence[Annotation]):
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):
-            return item in self._by_name or same_feature(item) in self._by_number
-        return any(item is annotation for annotation in self._annotations)
-
-    def __iter__(self) -> Iterator[Annotation]:
-        return iter(self._annotations)
+            return item in self._by_name or same_feature(item) in self._by_name
+        return item in self._annotations
 
     @property
     def features(self) -> list[str]:

@@ -14,7 +14,7 @@ from mzseek.evaluation.evaluate import evaluate as evaluate_run
 from mzseek.evaluation.posterior_report import PosteriorReport, posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.io import StrPath
-from mzseek.parallel.engine import Progress, silent
+from mzseek.parallel.engine import Progress, no_log, silent
 from mzseek.runs import run as folders
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ def train(
     from mzseek.training.options import Options, with_protocol
 
     chosen = with_protocol(Options.of(loss, model, parts, **options), protocol)
+    say = print if watch else no_log
     with progress_line(watch) as progress:
-        say = print if watch else (lambda line: None)
         run = training.train(
             _opened(prepared), chosen, out, resume=resume, progress=progress, say=say
         )
@@ -245,7 +245,7 @@ def fit(
     with progress_line(watch) as progress:
         run = fitting.fit(
             _opened(prepared), channels_from(channels), out, fitting.FitOptions(**options),
-            jobs=jobs, progress=progress, say=print if watch else (lambda line: None),
+            jobs=jobs, progress=progress, say=print if watch else no_log,
         )  # fmt: skip
     return Run.open(run.folder)
 
