@@ -41,15 +41,23 @@ def write(target: Path, annotations, **options) -> Output:
     return output
 
 
-def killed(target: Path, annotations, **options) -> None:
-    """A run that stops in the middle of an annotation, after all those that are given."""
+def killed(target: Path, annotations, *, hard: bool = False, **options) -> None:
+    """A run that stops in the middle of an annotation, after all those that are given.
+
+    Where it ends `hard`, the process is gone at once, and what was buffered with it.
+    """
     with pytest.raises(KeyboardInterrupt), Output(target, Settings(), **options) as output:
         for annotation in annotations:
             if not output.was_done(annotation.feature):
                 output.write(annotation)
         # Half of what the next annotation writes, not noted.
         output._writers[0].write(annotations[-1])
+        if hard:
+            shutil.copytree(output.work, target.with_name("as it is"))
         raise KeyboardInterrupt
+    if hard:
+        shutil.rmtree(output.work)
+        target.with_name("as it is").rename(output.work)
 
 
 def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_annotation) -> None:
@@ -83,9 +91,10 @@ def test_a_folder_is_there_when_it_is_complete(tmp_path: Path, make_annotation) 
 
 
 @pytest.mark.parametrize("name", ["out", *SINGLE])
-@pytest.mark.parametrize("finished", [1, 2, 3])
+@pytest.mark.parametrize("finished", [1, 3])
+@pytest.mark.parametrize("hard", [False, True])
 def test_a_killed_run_goes_on_to_the_same_end(
-    tmp_path: Path, make_annotation, make_candidate, name: str, finished: int
+    tmp_path: Path, make_annotation, make_candidate, name: str, finished: int, hard: bool
 ) -> None:
     other = make_candidate(identifiers=("CHEBI:1",))
     annotations = [
@@ -95,57 +104,27 @@ def test_a_killed_run_goes_on_to_the_same_end(
     whole, target = tmp_path / "whole" / name, tmp_path / name
     whole.parent.mkdir()
     write(whole, annotations)
-    killed(target, annotations[:finished], signature={"--ppm": "s"})
+    killed(target, annotations[:finished], hard=hard)
     assert not target.exists()
     assert (tmp_path / f"{name}.partial").is_dir()
-    killed(target, annotations[: finished + 1], signature={"--ppm": "s"}, resume=True)
-    output = write(target, annotations, signature={"--ppm": "s"}, resume=True)
+    killed(target, annotations[: finished + 1], hard=hard, resume=True)
+    output = write(target, annotations, resume=True)
     assert contents(target) == contents(whole)
     assert output.counts()["answered"] == 4
     assert names(tmp_path) == sorted([name, "whole"])
 
 
-@pytest.mark.parametrize("name", ["out", *SINGLE])
-def test_what_a_kill_leaves_on_disk_is_gone_on_with(
-    tmp_path: Path, make_annotation, name: str
-) -> None:
-    annotations = [make_annotation(each) for each in "1234"]
-    whole, cut, target = tmp_path / "whole" / name, tmp_path / "cut" / name, tmp_path / name
-    whole.parent.mkdir()
-    cut.parent.mkdir()
-    write(whole, annotations)
-    with pytest.raises(KeyboardInterrupt), Output(cut, Settings()) as output:
-        output.write(annotations[0])
-        output.write(annotations[1])
-        output._writers[0].write(annotations[2])
-        # The files as they are now, buffers not written: as if the process were gone.
-        shutil.copytree(output.work, tmp_path / f"{name}.partial")
-        raise KeyboardInterrupt
-    output = write(target, annotations, resume=True)
-    assert output.counts()["features"] == 4
-    assert contents(target) == contents(whole)
-
-
-def test_another_set_of_files_is_not_gone_on_with(tmp_path: Path, make_annotation) -> None:
-    killed(tmp_path / "out", [make_annotation("1")])
-    (tmp_path / "net.tsv").write_text("CLUSTERID1\tCLUSTERID2\n1\t2\n")
-    more = Settings(network=tmp_path / "net.tsv")
-    with pytest.raises(RunError, match="contents of --network, the files of --out; give"):
-        Output(tmp_path / "out", more, resume=True).__enter__()
-
-
-def test_without_resume_it_begins_anew(tmp_path: Path, make_annotation) -> None:
-    killed(tmp_path / "out", [make_annotation("1")])
-    output = write(tmp_path / "out", [make_annotation("2")])
-    assert output.counts()["features"] == 1
-    assert "\n1\t" not in (tmp_path / "out/summary.tsv").read_text()
-
-
-def test_other_options_are_not_gone_on_with(tmp_path: Path, make_annotation) -> None:
+def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, make_annotation) -> None:
     killed(tmp_path / "out", [make_annotation("1")], signature={"--ppm": "a"})
     with pytest.raises(RunError, match="contents of --ppm; give"):
         write(tmp_path / "out", [], signature={"--ppm": "b"}, resume=True)
-    write(tmp_path / "out", [make_annotation("1")], signature={"--ppm": "a"}, resume=True)
+    (tmp_path / "net.tsv").write_text("CLUSTERID1\tCLUSTERID2\n1\t2\n")
+    more = Settings(network=tmp_path / "net.tsv")
+    with pytest.raises(RunError, match="contents of --network, the files of --out; give"):
+        Output(tmp_path / "out", more, signature={"--ppm": "a"}, resume=True).__enter__()
+    output = write(tmp_path / "out", [make_annotation("2")])  # begins anew
+    assert output.counts()["features"] == 1
+    assert "\n1\t" not in (tmp_path / "out/summary.tsv").read_text()
 
 
 def test_a_run_that_fails_before_any_answer_leaves_nothing(tmp_path: Path) -> None:
@@ -223,9 +202,7 @@ FOREIGN = {
     "another first": ("out.json", lambda own: edited(own, "[\n", '[\n{"mine": "mzseek"},\n')),
     "a second tool": (
         "out.mzTab",
-        lambda own: edited(
-            own, "MTD\tquantification_method", "MTD\tsoftware[2]\tMine\nMTD\tquantification_method"
-        ),
+        lambda own: edited(own, "MTD\tquantification", "MTD\tsoftware[2]\tA\nMTD\tquantification"),
     ),
     "another tool": ("out.mzTab", lambda own: "COM\tmzseek\n" + own),
     "saved by Cytoscape": (

@@ -31,6 +31,7 @@ from .conftest import PAYLOADS
 )  # fmt: skip
 def test_ticks_are_few_and_round_and_within(low: float, span: float, most: int) -> None:
     found = ticks(low, low + span, most)
+    assert found or most < 4
     assert len(found) <= most + 1
     assert all(low - 1e-6 <= value <= low + span + 1e-6 for value in found)
     steps = {round(b - a, 6) for a, b in itertools.pairwise(found)}
@@ -50,11 +51,6 @@ def test_by_intensity_begins_with_the_strongest_and_ends_at_the_floor(make_spect
     spectrum = make_spectrum([50, 60, 70, 80], [5, 100, 4.9, 100])
     assert by_intensity(spectrum) == [1, 3, 0, 2]
     assert by_intensity(spectrum, 0.05) == [1, 3, 0]
-
-
-@pytest.mark.parametrize(("low", "high"), [(99.9, 100.1), (0.0, 20_000.0)])
-def test_short_and_long_ranges_have_ticks(low: float, high: float) -> None:
-    assert ticks(low, high, 8)
 
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -109,11 +105,7 @@ def test_it_stands_alone_and_does_nothing() -> None:
     assert tags == {"svg", "title", "rect", "text", "path"}
     assert not re.search(r"href|url\(|on\w+=|<!|<\?|style=", text.replace("&lt;!", ""))
     assert "<script>alert(1)</script>" in (root.find(f"{SVG}title").text or "")  # as text
-    assert "\x1b" not in text
-    assert "\u202e" not in text
-
-
-def test_long_names_are_shortened() -> None:
+    assert not set("\x1b\u202e") & set(text)
     root = ElementTree.fromstring(draw_spectrum(spectrum([50], [1], identifier="y" * 100_000)))
     assert all(len(each.text or "") <= 110 for each in root.iter(f"{SVG}text"))
 
@@ -139,13 +131,8 @@ def test_a_spectrum_of_a_hundred_thousand_peaks_makes_a_small_file() -> None:
     rng = np.random.default_rng(0)
     text = draw_spectrum(spectrum(rng.uniform(50, 1500, 100_000), rng.uniform(1, 9, 100_000)))
     assert len(text) < 60_000
+    assert not re.search("nan|inf", draw_spectrum(spectrum([50, 60, 70], [5e-324, 1.7e308, 1.0])))
     assert_apart(labels(ElementTree.fromstring(text)))
-
-
-def test_extreme_intensities_are_drawn() -> None:
-    text = draw_spectrum(spectrum([50, 60, 70], [5e-324, 1.7e308, 1.0]))
-    assert "nan" not in text
-    assert "inf" not in text
 
 
 @pytest.mark.shared
