@@ -32,7 +32,6 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.decision import reliability
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.information_gain import information_gain
-from mzseek.evaluation.pooled import evaluate_pooled
 from mzseek.evaluation.posterior_report import decode
 from mzseek.evaluation.posteriors import calibrate, set_results
 from mzseek.evaluation.scored import Scoring
@@ -171,7 +170,7 @@ def measure(prepared, out, trained, lists, jobs):
 def hits(run, prior, how, prepared, _):
     """Hit rates with their intervals and gains, per spectrum and over molecules."""
     data = prepared.folder
-    alone, together = evaluate(run, how, data=data), evaluate_pooled(run, how, data=data)
+    alone, together = evaluate(run, how, data=data), evaluate(run, how, pooled=True, data=data)
     gains = alone.gain_over(evaluate(prior, how, data=data))
     return {
         "spectra": len(alone.values[HITS[0]]),

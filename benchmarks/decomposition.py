@@ -14,8 +14,8 @@ from mzseek.decision.decide import decompose_under
 from mzseek.decision.distributions import Distribution, expected
 from mzseek.decision.utilities import Within
 from mzseek.evaluation.posterior_report import list_distribution
-from mzseek.evaluation.posteriors import Calibrated, Posterior, scores_at
-from mzseek.evaluation.scored import best_step, predictions_of
+from mzseek.evaluation.posteriors import Calibrated, Posterior
+from mzseek.evaluation.scored import best_step, predictions_of, scored_lists, usable_lists
 from mzseek.io import StrPath
 from mzseek.losses import LOSSES
 from mzseek.metrics import binarise
@@ -128,7 +128,7 @@ class _Ranked:
 
     def __init__(self, run: Run, asked: Posterior, prepared: Prepared) -> None:
         step = best_step(run, f"hit_rate@1/{asked.how.candidates}")
-        lists = scores_at(run, prepared, asked.how, step)
+        lists = usable_lists(scored_lists(run, prepared, asked.how, step), prepared, asked.how)
         if not np.array_equal(lists.candidates, asked.candidates):
             raise RunError(f"{run.folder}: the posterior is of other lists than the run ranks")
         self._prepared, self._candidates = prepared, lists.candidates

@@ -21,9 +21,8 @@ from mzseek.decision import (
     fit_temperature,
     reliability,
 )
-from mzseek.evaluation.pooled import molecule_groups, pool_lists
 from mzseek.evaluation.posteriors import calibration_lists
-from mzseek.evaluation.scored import Scoring, labels_of
+from mzseek.evaluation.scored import Scoring, labels_of, molecule_groups, pool_lists
 from mzseek.runs.run import Run
 
 

@@ -41,7 +41,7 @@ ALLOWED = {
     ("chem/fingerprint_kinds.py", "rejects"): "named as in `read_spectra`",
     ("cli/commands/show.py", "rejects"): "names the option --rejects",
     ("cli/commands/evaluate.py", "together"): "names the option --together",
-    ("evaluation/pooled.py", "most"): "key of the JSON that `evaluate --json` prints",
+    ("evaluation/posteriors.py", "most"): "key of the JSON that `evaluate --json` prints",
     ("evaluation/posteriors.py", "wanted"): "key of the JSON that `evaluate --json` prints",
     ("evaluation/posteriors.py", "answered"): "key of the JSON that `evaluate --json` prints",
     ("evidence/analogs.py", "likeness"): "option in the JSON of shipped models",

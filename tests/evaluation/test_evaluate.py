@@ -12,11 +12,20 @@ from mzseek.core.errors import CacheError, RunError
 from mzseek.core.registry import Ties
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
-from mzseek.evaluation.evaluate import FINGERPRINT_METRICS, Evaluation, evaluate, mces_of_best
-from mzseek.evaluation.scored import Scoring
-from mzseek.metrics import binarise, bit_accuracy, cosine, hit_rate, soft_tanimoto, tanimoto
+from mzseek.evaluation.evaluate import evaluate, mces_of_best
+from mzseek.evaluation.posteriors import calibrate
+from mzseek.evaluation.scored import FINGERPRINT_METRICS, Scoring
+from mzseek.metrics import (
+    binarise,
+    bit_accuracy,
+    bootstrap_difference,
+    cosine,
+    hit_rate,
+    soft_tanimoto,
+    tanimoto,
+)
 from mzseek.runs.checkpoints import best_model
-from mzseek.runs.predictions import Predictions, random_fold
+from mzseek.runs.predictions import ListScores, Predictions, random_fold
 from mzseek.runs.run import Run
 
 from ..conftest import sign
@@ -34,6 +43,15 @@ def saved(run: Run, metric: str, fold: str = "test") -> Predictions:
     return Predictions.open(run.predictions(run.best[metric]["step"], fold))
 
 
+def rates(part: ListScores, scores, k: int, identity: str = "fingerprint"):
+    """Hit rates of the lists that have the truth in them, and which these are."""
+    labels = (part.identity & IDENTITY_BITS[identity]) > 0
+    lists = np.repeat(np.arange(len(part.counts)), part.counts)
+    usable = np.isin(np.arange(len(part.counts)), lists[labels])
+    inside = usable[lists]
+    return hit_rate(scores[inside], part.counts[usable], labels[inside], k), usable
+
+
 def rewrite_scores(run: Run, scores) -> None:
     """Other scores in every saved list, made from the old ones."""
     for path in run.folder.rglob("*.scores.npy"):
@@ -49,11 +67,7 @@ def test_hit_rates_are_those_of_the_saved_scores(loss: str, setting: str, traine
     for k in (1, 5, 20):
         name = f"hit_rate@{k}"
         part = saved(run, f"{name}/{setting}").lists[setting]
-        labels = (part.identity & 1) > 0
-        lists = np.repeat(np.arange(len(part.counts)), part.counts)
-        usable = np.isin(np.arange(len(part.counts)), lists[labels])
-        inside = usable[lists]
-        expected = hit_rate(part.scores[inside], part.counts[usable], labels[inside], k)
+        expected, usable = rates(part, part.scores, k)
         assert found.values[name].tolist() == expected.tolist()
         assert found.molecule[name].tolist() == part.molecule[usable].tolist()
         assert found.steps[name] == run.best[f"{name}/{setting}"]["step"]
@@ -62,7 +76,7 @@ def test_hit_rates_are_those_of_the_saved_scores(loss: str, setting: str, traine
 def test_fingerprint_metrics_are_those_of_the_saved_fingerprints(
     trained, small: Prepared, monkeypatch
 ) -> None:
-    monkeypatch.setattr("mzseek.evaluation.evaluate._ROWS", 6)
+    monkeypatch.setattr("mzseek.evaluation.scored._ROWS", 6)
     run = trained("bce")
     found = evaluate(run)
     predicted = saved(run, "tanimoto").fingerprints.astype(np.float32)
@@ -100,22 +114,14 @@ def test_a_fold_that_was_not_predicted_is_predicted_once(copied, small: Prepared
     assert evaluate(run, Scoring(fold="train")).to_dict() == one.to_dict()
 
 
-def test_a_model_trained_on_mass_lists_is_scored_on_formula_lists(trained) -> None:
-    run = trained("emb-cos")
-    assert run.candidates == "mass"
-    mass, formula = evaluate(run), evaluate(run, Scoring(candidates="formula"))
-    assert (mass.how.candidates, formula.how.candidates) == ("mass", "formula")
-    assert formula.values["hit_rate@5"].tolist() == [1.0] * 18  # lists of five
-    assert mass.random_order["hit_rate@1"] < formula.random_order["hit_rate@1"]
-
-
 @pytest.mark.parametrize("kind", ROWS)
 def test_similarities_are_those_of_dense_rows(
     kind: str, trained, small: Prepared, monkeypatch
 ) -> None:
-    monkeypatch.setattr("mzseek.evaluation.evaluate._ROWS", 7)
+    monkeypatch.setattr("mzseek.evaluation.scored._ROWS", 7)
     run = trained("bce")
     found = evaluate(run, Scoring(similarity=kind))
+    assert set(HITS) <= set(found.gain_over(evaluate(run)))  # a control may have another
     ranks = {"cosine": "", "minmax-tanimoto": "/soft-tanimoto"}.get(kind, f"/{kind}")
     assert found.own_checkpoints
     for k in (1, 5, 20):
@@ -128,11 +134,7 @@ def test_similarities_are_those_of_dense_rows(
         predicted = network.read(small.bins[part.queries])[rows].astype(np.float64)
         predicted = (predicted > 0.5).astype(float) if kind == "tanimoto" else predicted
         scores = ROWS[kind](predicted, small.fingerprint_rows(part.candidates).toarray())
-        lists = np.repeat(np.arange(len(part.counts)), part.counts)
-        labels = (part.identity & 1) > 0
-        usable = np.isin(np.arange(len(part.counts)), lists[labels])
-        inside = usable[lists]
-        expected = hit_rate(scores[inside], part.counts[usable], labels[inside], k)
+        expected, _ = rates(part, scores, k)
         assert found.values[f"hit_rate@{k}"].tolist() == expected.tolist()
 
 
@@ -157,15 +159,6 @@ def test_a_run_without_checkpoints_for_a_ranking_says_so(trained) -> None:
     assert evaluate(run).own_checkpoints
 
 
-def test_bits_that_a_network_reads_have_no_tanimoto(trained) -> None:
-    run = trained("fp-mlp")
-    assert "tanimoto" not in run.best
-    found = evaluate(run)
-    assert set(found.values) == set(HITS)
-    assert "nothing makes them the bits of the molecule" in found.to_dict()["no_fingerprint"]
-    assert evaluate(trained("bce")).no_fingerprint is None
-
-
 def test_fp_cos_at_another_temperature_has_a_tanimoto_of_its_own(trained) -> None:
     """The footnote of the paper's main table: Tanimoto at τ = 4, retrieval at 1/256."""
     run = trained("fp-cos", temperature=4.0)
@@ -175,14 +168,6 @@ def test_fp_cos_at_another_temperature_has_a_tanimoto_of_its_own(trained) -> Non
     best = max(row["tanimoto"] for row in run.history())
     on_val = evaluate(run, Scoring(fold="val"))
     assert on_val.values["tanimoto"].mean() == pytest.approx(best, abs=1e-9)
-
-
-def test_without_a_fingerprint_there_are_hit_rates_alone(trained) -> None:
-    for run in (trained("emb-cos"), trained("bce", model="random")):
-        assert set(evaluate(run).values) == set(HITS)
-
-
-# Ties, identities, chance.
 
 
 def test_equal_scores_are_chance_by_expectation(copied) -> None:
@@ -241,59 +226,13 @@ def test_a_fold_without_the_truth_or_without_lists_is_refused(files, change, cop
         evaluate(run)
 
 
-# Gains over a control.
-
-
-def test_the_gain_over_oneself_is_nothing_as_far_as_so_few_molecules_tell(trained) -> None:
-    found = evaluate(trained("bce"))
-    for gain in found.gain_over(found).values():
-        assert gain.mean == 0
-        assert gain.low == pytest.approx(-gain.high)
-        assert gain.high > 0.2, "of eight molecules"
-
-
-def test_gains_are_paired_differences(trained) -> None:
-    found, control = evaluate(trained("bce")), evaluate(trained("emb-cos", model="blind"))
-    gains = found.gain_over(control)
-    assert set(gains) == set(HITS)  # the control has no fingerprint
-    for name, gain in gains.items():
-        assert gain.mean == pytest.approx((found.values[name] - control.values[name]).mean())
-        assert gain.low <= gain.mean <= gain.high
-        assert gain.groups == len(set(found.molecule[name].tolist()))
-
-
-@pytest.mark.parametrize(
-    "other", [{"fold": "val"}, {"candidates": "formula"}, {"ties": "optimistic"},
-              {"identity": "inchikey"}], ids=str,
-)  # fmt: skip
-def test_a_control_scored_in_another_way_is_refused(other, trained) -> None:
-    control = evaluate(trained("emb-cos"), Scoring(**other))
-    with pytest.raises(RunError, match="scored in another way"):
-        evaluate(trained("bce")).gain_over(control)
-
-
-def test_a_control_may_have_another_similarity(trained) -> None:
-    found = evaluate(trained("bce"), Scoring(similarity="tanimoto"))
-    assert set(HITS) <= set(found.gain_over(evaluate(trained("bce"))))
-
-
-def test_a_control_on_other_spectra_is_refused(trained) -> None:
-    found = evaluate(trained("bce"))
-    molecule = {name: each[::-1] for name, each in found.molecule.items()}
-    with pytest.raises(RunError, match="other spectra"):
-        found.gain_over(replace(found, molecule=molecule))
-
-
-# MCES of the best candidate.
-
-
 @pytest.mark.parametrize("molecules", [1, 4, 100])
 def test_mces_compares_the_best_candidate_with_the_truth(
     molecules: int, trained, small: Prepared, monkeypatch
 ) -> None:
     asked: list[tuple[str, str]] = []
 
-    def distances(found, truth, threshold: int):
+    def distances(found, truth):
         asked.extend(zip(found, truth, strict=True))
         return np.arange(len(found))
 
@@ -309,9 +248,6 @@ def test_mces_compares_the_best_candidate_with_the_truth(
         best.setdefault(int(true), int(part.candidates[here][np.argmax(part.scores[here])]))
     smiles = small.smiles
     assert asked == [(smiles[best[int(m)]], smiles[int(m)]) for m in molecule]
-
-
-# What comes out, and what is refused.
 
 
 def test_plain_data_have_the_names_that_others_rely_on(trained) -> None:
@@ -332,39 +268,6 @@ def test_plain_data_have_the_names_that_others_rely_on(trained) -> None:
     assert facts["molecules"]["tanimoto"] == 10
 
 
-def test_intervals_widen_with_their_level(trained) -> None:
-    found: Evaluation = evaluate(trained("bce"))
-    narrow, wide = (found.intervals(level)["tanimoto"] for level in (0.5, 0.99))
-    assert wide.low <= narrow.low <= narrow.mean <= narrow.high <= wide.high
-
-
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"fold": "train2"}, "fold 'train2' is unknown, expected one of: train, val, test"),
-        ({"similarity": "dice"}, "similarity 'dice' is unknown, expected one of: cosine"),
-        ({"ties": "lucky"}, "ties 'lucky' is unknown, expected one of: expected, optimistic"),
-        ({"identity": "name"}, "identity 'name' is unknown, expected one of: fingerprint"),
-    ],
-    ids=str,
-)
-def test_unknown_ways_are_refused_with_the_known_ones(how, message: str, trained) -> None:
-    with pytest.raises(RunError, match=message):
-        evaluate(trained("bce"), Scoring(**how))
-
-
-def test_unknown_candidates_are_refused_with_the_known_ones(trained) -> None:
-    with pytest.raises(CacheError, match="no candidates 'hard', it has: formula, mass"):
-        evaluate(trained("bce"), Scoring(candidates="hard"))
-
-
-def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
-    run = copied("bce")
-    run.metadata["best"] = {}
-    with pytest.raises(RunError, match="has no checkpoint yet; train it first, or --resume it"):
-        evaluate(run)
-
-
 def test_data_that_have_moved_can_be_named(trained, small: Prepared, tmp_path: Path) -> None:
     shutil.copytree(small.folder, tmp_path / "moved")
     run = Run.open(trained("bce").folder)
@@ -373,13 +276,6 @@ def test_data_that_have_moved_can_be_named(trained, small: Prepared, tmp_path: P
         evaluate(run)
     there = evaluate(run, data=tmp_path / "moved")
     assert there.to_dict() == evaluate(trained("bce")).to_dict()
-
-
-def test_the_model_s_own_cosine_is_not_rounded(trained) -> None:
-    run = trained("bce")
-    own, asked = (evaluate(run, Scoring(similarity=kind)) for kind in (None, "cosine"))
-    for name in ("hit_rate@1", "hit_rate@5", "hit_rate@20"):
-        assert own.values[name].tolist() == asked.values[name].tolist()
 
 
 def test_an_unfinished_run_is_measured_and_nothing_is_kept(copied, trained) -> None:
@@ -401,3 +297,89 @@ def test_spectra_without_a_list_are_counted(trained, small, tmp_path: Path) -> N
     found = evaluate(Run.open(tmp_path / "run"), Scoring(fold="train"))
     assert found.without_list == len(small.in_fold("train")) - len(found.values["hit_rate@1"])
     assert found.to_dict()["without_list"] == found.without_list
+
+
+@pytest.mark.parametrize(
+    ("loss", "model", "reason"),
+    [("fp-mlp", "mlp", "nothing makes them the bits"), ("emb-cos", "mlp", "predicts none"),
+     ("bce", "random", "predicts none")],
+)  # fmt: skip
+def test_without_a_fingerprint_there_are_hit_rates_alone(loss, model, reason, trained) -> None:
+    found = evaluate(trained(loss, model=model))
+    assert set(found.values) == set(HITS)
+    assert reason in found.to_dict()["no_fingerprint"]
+
+
+def test_gains_are_paired_differences(trained) -> None:
+    found, control = evaluate(trained("bce")), evaluate(trained("emb-cos", model="blind"))
+    gains = found.gain_over(control)
+    assert set(gains) == set(HITS)  # the control has no fingerprint
+    for name, gain in gains.items():
+        paired = found.values[name], control.values[name], found.molecule[name]
+        assert gain == bootstrap_difference(*paired)
+    for other in ({"fold": "val"}, {"candidates": "formula"}, {"ties": "optimistic"}):
+        with pytest.raises(RunError, match="scored in another way"):
+            found.gain_over(evaluate(trained("emb-cos"), Scoring(**other)))
+    molecule = {name: each[::-1] for name, each in found.molecule.items()}
+    for other in (replace(found, molecule=molecule), evaluate(trained("bce"), pooled=True)):
+        with pytest.raises(RunError, match="other spectra"):
+            found.gain_over(other)
+
+
+@pytest.mark.parametrize("setting", ["mass", "formula"])
+def test_pooled_hit_rates_are_those_of_sums_over_a_molecule(setting: str, trained) -> None:
+    run, how = trained("emb-cos"), Scoring(candidates=setting)
+    found, alone = evaluate(run, how, pooled=True), evaluate(run, how)
+    part = saved(run, f"hit_rate@1/{setting}").lists[setting]
+    sums: dict[int, np.ndarray] = {}
+    labels: dict[int, np.ndarray] = {}
+    ends = np.cumsum(part.counts)
+    for end, count, molecule in zip(ends, part.counts, part.molecule.tolist(), strict=True):
+        here = slice(end - count, end)
+        sums[molecule] = sums.get(molecule, 0) + part.scores[here].astype(float)
+        labels[molecule] = (part.identity[here] & 1) > 0
+    wanted = {
+        m: hit_rate(sums[m], [len(sums[m])], labels[m], 1)[0] for m in sums if labels[m].any()
+    }
+    got = zip(found.molecule["hit_rate@1"].tolist(), found.values["hit_rate@1"], strict=True)
+    assert dict(got) == pytest.approx(wanted)
+    assert found.spectra.tolist() == [2] * len(wanted)
+    assert found.steps == {name: alone.steps[name] for name in HITS}
+    assert found.to_table().columns["metric"] == ["HR@1", "HR@5", "HR@20"]
+    facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert facts["by"] == "molecule"
+    assert facts["molecules"] == facts["lists"] == len(wanted)
+    assert (facts["spectra"], facts["median_spectra"]) == (2 * len(wanted), 2)
+    blind = evaluate(trained("emb-cos", model="blind"), how, pooled=True)
+    assert set(found.gain_over(blind)) == set(HITS)
+    with pytest.raises(RunError, match="other spectra"):
+        found.gain_over(replace(blind, spectra=blind.spectra + 1))
+
+
+@pytest.mark.parametrize("call", [evaluate, calibrate])
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "how", "error", "message"),
+    [
+        ("bce", {"fold": "train2"}, RunError, "fold 'train2' is unknown, expected one of: train"),
+        ("bce", {"similarity": "dice"}, RunError, "similarity 'dice' is unknown, expected one of"),
+        ("bce", {"ties": "lucky"}, RunError, "ties 'lucky' is unknown, expected one of: expected"),
+        ("bce", {"identity": "name"}, RunError, "identity 'name' is unknown, expected one of: fin"),
+        ("bce", {"candidates": "hard"}, CacheError, "no candidates 'hard', it has: formula, mass"),
+        ("emb-cos", {"similarity": "cosine"}, RunError, "needs a predicted fingerprint"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_scored_is_refused(
+    loss, how, error, message: str, pooled: bool, call, trained
+) -> None:
+    with pytest.raises(error, match=message):
+        call(trained(loss), Scoring(**how), pooled=pooled)
+
+
+@pytest.mark.parametrize("call", [evaluate, calibrate])
+def test_a_run_without_a_checkpoint_is_refused(call, copied) -> None:
+    run = copied("bce")
+    run.metadata["best"] = {}
+    with pytest.raises(RunError, match="has no checkpoint yet; train it first, or --resume it"):
+        call(run)

@@ -12,8 +12,7 @@ from mzseek.core.ragged import Ragged
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import fit_temperature, posterior
 from mzseek.evaluation.information_gain import contributions_of, information_gain
-from mzseek.evaluation.pooled import calibrate_pooled
-from mzseek.evaluation.posteriors import calibrate, calibration_lists, fitted_on
+from mzseek.evaluation.posteriors import PooledCalibration, calibrate, calibration_lists
 from mzseek.evaluation.scored import Scoring, labels_of
 from mzseek.metrics import bootstrap
 from mzseek.runs.predictions import Predictions
@@ -45,7 +44,7 @@ def scored(trained, tmp_path: Path):
 def test_bits_over_uniform_are_those_of_calibrated_probabilities(together: bool, trained) -> None:
     run = trained("emb-cos")
     found = information_gain(run, pooled=together)
-    posterior = (calibrate_pooled if together else calibrate)(run).evaluated
+    posterior = calibrate(run, pooled=together).evaluated
     p = of_truth(posterior)
     even = of_truth(posterior.uniform())
     assert found.truth.run == pytest.approx(p)
@@ -98,11 +97,12 @@ def test_validation_is_measured_by_fits_on_other_molecules(trained) -> None:
     assert not np.allclose(found.truth.run, whole)
     molecules = np.unique(lists.molecule)
     assert len(molecules) == 8
+    fitted = PooledCalibration.fit(lists, how, pooled=False)
     for molecule in molecules:
         held = lists.molecule == molecule
         own = lists.select(held)
         told = found.truth.run[np.isin(found.truth.queries, own.queries)]
-        with_it = fitted_on(lists, how).posterior(own.scores, own.counts)
+        with_it = fitted.calibration.posterior(own.scores, own.counts)
         labels = labels_of(own, how.identity)
         assert told != pytest.approx(Ragged(own.counts).sum(np.where(labels, with_it, 0)))
 

@@ -7,11 +7,17 @@ import pytest
 from mzseek.core.errors import RunError
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
-from mzseek.decision import UTILITIES, WITHIN, bayes_decision
+from mzseek.decision import (
+    UTILITIES,
+    WITHIN,
+    bayes_decision,
+    calibration_error,
+    first_places,
+    risk_coverage,
+)
 from mzseek.evaluation.posterior_report import (
     CONTROL_UTILITIES,
     DecodedFold,
-    PosteriorReport,
     decode,
     list_distribution,
     posterior_report,
@@ -20,8 +26,6 @@ from mzseek.evaluation.posteriors import (
     Posterior,
     abstentions,
     calibrate,
-    calibration_errors,
-    risk_area,
     set_results,
 )
 from mzseek.evaluation.scored import Scoring
@@ -31,23 +35,30 @@ from mzseek.similarity import f1
 from ..conftest import sign
 
 
-@pytest.mark.parametrize("loss", ["bce", "emb-cos"])
-def test_beliefs_are_made_of_their_parts(loss: str, trained, small: Prepared) -> None:
-    run = trained(loss)
-    stages = set()
-    got: PosteriorReport = posterior_report(
-        run, progress=lambda stage, done, total=None: stages.add(stage)
-    )
-    found = calibrate(run)
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_report_is_made_of_its_parts(pooled: bool, trained, small: Prepared) -> None:
+    run, stages = trained("emb-cos"), set()
+
+    def progress(stage: str, done: int, total: int | None = None) -> None:
+        stages.add(stage)
+
+    got = posterior_report(run, pooled=pooled, progress=progress)
+    found = calibrate(run, pooled=pooled)
     assert got.calibrated.evaluated.probabilities.tolist() == found.evaluated.probabilities.tolist()
     assert got.decoded.to_dict() == decode(found.evaluated, small).to_dict()
     even = decode(found.evaluated.uniform(), small, CONTROL_UTILITIES)
     assert got.uniform.to_dict() == even.to_dict()
-    assert got.errors == calibration_errors(found)
+    before, after = (p.merged() for p in (found.uncalibrated, found.evaluated))
+    errors = {"before": calibration_error(*before), "after": calibration_error(*after)}
+    assert got.errors == pytest.approx(errors)
     assert got.sets == set_results(found)
     assert repr(got.abstentions) == repr(abstentions(found))  # NaN equals nothing
-    assert got.risk_area == risk_area(found)
+    assert got.risk_area == risk_coverage(*first_places(*after)).area
     assert {"decoding", "decoding, uniform"} <= stages
+    calibration = json.loads(json.dumps(got.to_dict(), allow_nan=False))["calibration"]
+    assert calibration.get("dependence") == (found.pooling.dependence if pooled else None)
+    assert calibration["worst_bin"] is None  # eight molecules fill no bin
+    assert sum(each["lists"] for each in calibration["bins"]) == len(found.evaluated.counts)
 
 
 def test_plain_data_are_json(trained) -> None:
@@ -71,11 +82,6 @@ def test_plain_data_are_json(trained) -> None:
     }  # fmt: skip
     assert {each["fitted_on_molecules"] for each in facts["prediction_sets"]} == {8}
     assert [each["everything_in"] for each in facts["prediction_sets"]] == [False, True, True]
-
-
-def test_the_way_of_scoring_reaches_the_beliefs(trained) -> None:
-    how = Scoring(fold="val", candidates="formula", identity="inchikey")
-    assert posterior_report(trained("emb-cos"), how).calibrated.evaluated.how == how
 
 
 BY_HAND = {"bits": bit_accuracy, "tanimoto": tanimoto, "cosine": cosine, "f1": f1}
@@ -211,14 +217,6 @@ def test_a_control_on_other_spectra_is_refused(trained, small: Prepared) -> None
     other = decode(calibrate(trained("emb-cos")).val, small)
     with pytest.raises(RunError, match="the control was decoded on other spectra"):
         own.gain_over(other, "hit", "hit")
-
-
-def test_plain_data_are_means(trained, small: Prepared) -> None:
-    got = decode(calibrate(trained("emb-cos")).evaluated, small)
-    facts = got.to_dict()
-    for (utility, within, judged), values in flattened(got).items():
-        assert type(facts[utility][within][judged]) is float
-        assert facts[utility][within][judged] == pytest.approx(values.mean())
 
 
 def test_the_distribution_of_a_list_merges_twins(small: Prepared) -> None:

@@ -5,23 +5,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.core.errors import CacheError, RunError
+from mzseek.core.errors import RunError
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.molecules import MoleculeTable
 from mzseek.datasets.prepare import append_segment
 from mzseek.datasets.prepared import CandidateLists, Prepared
-from mzseek.decision import Calibration, coverage_range, fit_calibration, fit_temperature, posterior
+from mzseek.decision import (
+    Calibration,
+    calibration_error,
+    coverage_range,
+    fit_calibration,
+    fit_pooling,
+    fit_temperature,
+    posterior,
+)
 from mzseek.evaluation.posteriors import (
     Calibrated,
+    PooledCalibration,
     Posterior,
     abstentions,
-    by_molecule,
+    by_spectrum_count,
     calibrate,
-    calibration_errors,
-    risk_area,
+    calibration_lists,
     set_results,
 )
-from mzseek.evaluation.scored import Scoring
+from mzseek.evaluation.scored import Scoring, labels_of, pool_lists
 from mzseek.metrics import bootstrap
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
@@ -129,15 +137,6 @@ def test_the_calibration_is_fitted_on_validation_alone(copied) -> None:
     assert calibrate(other).evaluated.calibration != one.evaluated.calibration
 
 
-def test_each_molecule_of_validation_counts_once(trained) -> None:
-    run = trained("emb-cos")
-    found = calibrate(run)
-    part = Predictions.open(run.predictions(found.val.step, "val")).lists["mass"]
-    labels = (part.identity & 1) > 0
-    fitted = fit_calibration(part.scores, part.counts, labels, part.molecule)
-    assert vars(found.val.calibration) == pytest.approx(vars(fitted), rel=1e-4, abs=1e-4)
-
-
 def test_the_checkpoint_is_the_one_under_which_the_truth_is_most_probable(trained) -> None:
     run = trained("emb-cos")
     losses = {}
@@ -160,15 +159,6 @@ def test_uncalibrated_are_the_scores_as_they_were_trained(trained) -> None:
     assert (found.calibration.power, found.calibration.floor) == (0, 0)
     plain = calibrate(trained("bce")).uncalibrated
     assert plain.calibration.temperature == 1  # the loss has none
-
-
-def test_a_uniform_posterior_knows_the_list_alone(trained) -> None:
-    found = calibrate(trained("emb-cos")).evaluated
-    even = found.uniform()
-    assert even.calibration is None
-    for here, count in zip(slices(even), even.counts, strict=True):
-        assert even.probabilities[here].tolist() == [1 / count] * count
-    assert same(replace(even, probabilities=found.probabilities), found)
 
 
 def in_list_of(found: Posterior, small: Prepared, smiles: str) -> tuple[int, slice]:
@@ -210,32 +200,6 @@ def test_a_similarity_makes_another_posterior(trained) -> None:
     assert own.evaluated.how.similarity is None
     assert other.evaluated.how.similarity == other.val.how.similarity == "tanimoto"
     assert not np.allclose(own.evaluated.probabilities, other.evaluated.probabilities)
-
-
-def test_the_random_baseline_has_a_posterior(trained) -> None:
-    found: Calibrated = calibrate(trained("bce", model="random"))
-    assert found.evaluated.counts.tolist() == calibrate(trained("bce")).evaluated.counts.tolist()
-
-
-@pytest.mark.parametrize(
-    ("loss", "how", "error", "message"),
-    [
-        ("bce", {"fold": "final"}, RunError, "fold 'final' is unknown"),
-        ("bce", {"candidates": "hard"}, CacheError, "no candidates 'hard', it has: formula, mass"),
-        ("emb-cos", {"similarity": "cosine"}, RunError, "needs a predicted fingerprint"),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_calibrated_is_refused(loss, how, error, message, trained) -> None:
-    with pytest.raises(error, match=message):
-        calibrate(trained(loss), Scoring(**how))
-
-
-def test_a_run_without_a_checkpoint_is_refused(copied) -> None:
-    run = copied("emb-cos")
-    run.metadata["best"] = {}
-    with pytest.raises(RunError, match="has no checkpoint yet"):
-        calibrate(run)
 
 
 @pytest.mark.parametrize("fold", ["val", "test"])
@@ -358,15 +322,7 @@ def test_twins_are_one_answer_in_sets_and_confidence() -> None:
     twins = replace(twins, labels=np.array([True, True, False] * 3))
     found = calibrated(twins, twins)
     assert {each.mean_list for each in set_results(found)} == {2}
-    assert calibration_errors(found)["after"] == pytest.approx(0.4)  # 0.6 sure, always right
-    assert risk_area(found) == 0
-
-
-def test_the_calibration_error_is_that_of_each_posterior() -> None:
-    test = lists([[0.75, 0.25]] * 4, [0, 0, 0, 1])
-    before = lists([[0.95, 0.05]] * 4, [0, 0, 0, 1])
-    errors = calibration_errors(calibrated(test, test, before))
-    assert errors == pytest.approx({"before": 0.2, "after": 0.0})
+    assert calibration_error(*twins.merged()) == pytest.approx(0.4)  # 0.6 sure, always right
 
 
 def test_abstention_is_chosen_on_validation_and_measured_on_the_other_fold() -> None:
@@ -403,20 +359,60 @@ def test_more_wrong_answers_than_wanted_are_told_where_the_interval_says_so() ->
         assert found.low <= found.wrong <= found.high
 
 
-def test_nothing_may_be_answered_at_a_confidence_that_was_promised() -> None:
-    val = lists([[0.9, 0.1]] * 9, [0] * 9)
-    [found] = abstentions(calibrated(val, lists([[0.6, 0.4]], [0])), (0.1,))
-    assert (found.threshold, found.answered) == (0.9, 0)
-    assert np.isnan(found.wrong)
+def test_each_molecule_of_validation_counts_once(trained) -> None:
+    run = trained("emb-cos")
+    found = calibrate(run)
+    part = Predictions.open(run.predictions(found.val.step, "val")).lists["mass"]
+    labels = (part.identity & 1) > 0
+    fitted = fit_calibration(part.scores, part.counts, labels, part.molecule)
+    assert vars(found.val.calibration) == pytest.approx(vars(fitted), rel=1e-4, abs=1e-4)
 
 
-def test_the_risk_area_is_small_where_the_sure_are_right() -> None:
-    good = lists([[0.9, 0.1], [0.6, 0.4]], [0, 1])
-    bad = lists([[0.9, 0.1], [0.6, 0.4]], [1, 0])
-    assert risk_area(calibrated(good, good)) < risk_area(calibrated(bad, bad))
+def test_probabilities_are_those_of_sums_by_the_calibration_of_single_spectra(trained) -> None:
+    run = trained("emb-cos")
+    found, alone = calibrate(run, pooled=True), calibrate(run)
+    assert found.evaluated.calibration == alone.evaluated.calibration
+    lists = calibration_lists(run)
+    assert found.evaluated.step == alone.evaluated.step == lists.step
+    labels = labels_of(lists.val, lists.how.identity)
+    fitted = fit_pooling(
+        lists.val.scores, lists.val.counts, labels, lists.val.molecule, alone.evaluated.calibration
+    )
+    assert found.pooling == fitted
+    sums, spectra = pool_lists(lists.evaluated, fitted)
+    p = alone.evaluated.calibration.posterior(sums.scores, sums.counts)
+    assert found.evaluated.probabilities.tolist() == p.tolist()
+    assert found.spectra.tolist() == spectra.tolist()
+    assert alone.pooling is alone.spectra is None
+    bare, _ = pool_lists(lists.evaluated)
+    plain = Calibration(run.loss.options.temperature).posterior(bare.scores, bare.counts)
+    assert found.uncalibrated.probabilities.tolist() == plain.tolist()
+    random = calibrate(trained("bce", model="random"), pooled=True)  # the baseline, too
+    assert len(random.evaluated.counts) == len(sums.counts)
 
 
-def test_means_within_molecules() -> None:
-    values, molecule = np.array([1.0, 0.0, 1.0, 0.5]), np.array([9, 3, 9, 3])
-    assert by_molecule(values, molecule).tolist() == [0.25, 1.0]
-    assert by_molecule(np.array([True, False]), np.array([1, 1])).tolist() == [0.5]
+def test_one_spectrum_a_molecule_is_judged_as_it_is_alone(trained) -> None:
+    lists = calibration_lists(trained("emb-cos"))
+    _, first = np.unique(lists.evaluated.molecule, return_index=True)
+    single = lists.evaluated.select(np.isin(np.arange(len(lists.evaluated.counts)), first))
+    fitted = PooledCalibration.fit(lists.val, lists.how, pooled=True)
+    judged, spectra = fitted.pool(single)
+    assert spectra.tolist() == [1] * len(first)
+    assert judged.scores.tolist() == single.scores.tolist()
+    alone = PooledCalibration.fit(lists.val, lists.how, pooled=False)
+    assert alone == PooledCalibration(fitted.calibration)
+    assert alone.pool(single)[0] is single
+
+
+def test_numbers_of_spectra_are_reported_separately(trained) -> None:
+    found = calibrate(trained("emb-cos"), pooled=True)
+    [only] = by_spectrum_count(found)
+    count = len(found.evaluated.counts)
+    assert (only.least, only.most, only.lists) == (2, 4, count)
+    spectra = np.array([1, 4, 5, 9, 19, 20, 1000, 2][:count], np.int64)
+    rows = by_spectrum_count(replace(found, spectra=spectra))
+    ranges = [(row.least, row.most) for row in rows]
+    assert ranges == [(1, 1), (2, 4), (5, 9), (10, 19), (20, None)]
+    assert sum(row.lists for row in rows) == count
+    with pytest.raises(RunError, match="of spectra alone"):
+        by_spectrum_count(calibrate(trained("emb-cos")))

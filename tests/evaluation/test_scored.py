@@ -10,18 +10,21 @@ from mzseek.core.registry import Ties
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.datasets.slices import Slices
+from mzseek.decision import Pooling
 from mzseek.evaluation.scored import (
     HITS,
     Scoring,
     best_metric,
     best_step,
     checkpoint_steps,
+    fingerprint_metrics,
     hit_rates,
     measurable,
+    molecule_groups,
+    pool_lists,
     predictions_of,
     ranking,
     scored_lists,
-    thresholded_tanimoto,
     validation_means,
     why_no_fingerprint,
 )
@@ -226,13 +229,13 @@ def test_tanimoto_is_that_of_the_thresholded_prediction(
     truth = small.fingerprint_rows(small.molecule[queries]).toarray()
     bits = (predictions.fingerprints > 0.5).astype(int)
     expected = tanimoto(bits, truth)
-    assert thresholded_tanimoto(predictions, small).tolist() == expected.tolist()
+    [found] = fingerprint_metrics(predictions, small, ("tanimoto",)).values()
+    assert found.tolist() == expected.tolist()
     assert validation_means(predictions, small) == {"tanimoto": pytest.approx(expected.mean())}
 
 
 def test_without_a_fingerprint_there_is_no_tanimoto(small: Prepared) -> None:
     predictions = random_fold(small, "val", seed=0)
-    assert thresholded_tanimoto(predictions, small) is None
     means = validation_means(predictions, small)
     assert set(means) == {f"hit_rate@{k}/{s}" for k in HITS for s in ("mass", "formula")}
 
@@ -252,3 +255,52 @@ def test_a_setting_without_lists_has_no_mean(small: Prepared) -> None:
     empty = ListScores(*(each[:0] for each in vars(lists["mass"]).values() if each is not None))
     predictions = Predictions(queries, small.molecule[queries], None, lists | {"mass": empty})
     assert {name.partition("/")[2] for name in validation_means(predictions, small)} == {"formula"}
+
+
+def lists_of(rows: list[tuple[int, list[int], list[float]]]) -> ListScores:
+    """Lists of (molecule, candidates, scores); the molecule itself is the truth."""
+    molecule = np.array([m for m, _, _ in rows], np.int32)
+    counts = np.array([len(c) for _, c, _ in rows], np.int64)
+    candidates = np.concatenate([c for _, c, _ in rows]).astype(np.int32)
+    return ListScores(
+        queries=np.arange(10, 10 + len(rows)),
+        molecule=molecule,
+        counts=counts,
+        candidates=candidates,
+        identity=(candidates == np.repeat(molecule, counts)).astype(np.uint8),
+        scores=np.concatenate([s for _, _, s in rows]).astype(np.float32),
+    )
+
+
+THREE = lists_of(
+    [
+        (5, [5, 6], [1.0, 0.0]),
+        (7, [8, 7, 9], [0.0, 2.0, 1.0]),
+        (5, [5, 6], [0.5, 2.0]),
+        (5, [5, 6, 7], [0.0, 1.0, 2.0]),  # the same molecule, another list
+    ]
+)
+
+
+def test_spectra_of_a_molecule_that_share_a_list_are_one() -> None:
+    assert molecule_groups(THREE).tolist() == [0, 1, 0, 2]
+    found, spectra = pool_lists(THREE)
+    assert spectra.tolist() == [2, 1, 1]
+    assert found.queries.tolist() == [10, 11, 13]
+    assert found.molecule.tolist() == [5, 7, 5]
+    assert found.scores.tolist() == [1.5, 2.0, 0.0, 2.0, 1.0, 0.0, 1.0, 2.0]
+    assert found.candidates.tolist() == [5, 6, 8, 7, 9, 5, 6, 7]
+    assert found.identity.tolist() == [1, 0, 0, 1, 0, 1, 0, 0]
+
+
+def test_the_order_of_spectra_does_not_matter_where_they_are_pooled() -> None:
+    rng = np.random.default_rng(0)
+    rows = [(m, [1, 2, 3, 4], rng.normal(size=4).tolist()) for m in (1, 2, 3) for _ in range(7)]
+    shuffled = [rows[i] for i in rng.permutation(len(rows))]
+    results = []
+    for given in (rows, shuffled):
+        pooled, spectra = pool_lists(lists_of(given), Pooling(0.4))
+        sums = pooled.scores.reshape(-1, 4)
+        results.append({int(m): sums[i].tobytes() for i, m in enumerate(pooled.molecule)})
+        assert spectra.tolist() == [7, 7, 7]
+    assert results[0] == results[1]

@@ -14,9 +14,8 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.information_gain import information_gain
 from mzseek.evaluation.leaderboard import leaderboard_row
-from mzseek.evaluation.pooled import calibrate_pooled, evaluate_pooled
 from mzseek.evaluation.posterior_report import posterior_report
-from mzseek.evaluation.posteriors import calibrate, calibration_lists, fitted_on
+from mzseek.evaluation.posteriors import PooledCalibration, calibrate, calibration_lists
 from mzseek.evaluation.scored import Scoring
 from mzseek.evidence import channel_from, channels_from, fitting
 from mzseek.evidence.fitting import (
@@ -214,8 +213,8 @@ def test_a_fitted_run_is_a_run_like_any_other(fitted_run: Run, small: Prepared) 
 
 
 def test_pooled_spectra_and_information_gain_take_a_fitted_run(fitted_run: Run) -> None:
-    pooled = calibrate_pooled(fitted_run).evaluated
-    assert len(evaluate_pooled(fitted_run).spectra) == len(pooled.counts)
+    pooled = calibrate(fitted_run, pooled=True).evaluated
+    assert len(evaluate(fitted_run, pooled=True).spectra) == len(pooled.counts)
     assert pooled.probabilities.sum() == pytest.approx(len(pooled.counts))
     found = information_gain(fitted_run, pooled=True)
     assert len(found.truth.uniform) == len(pooled.counts)
@@ -306,7 +305,8 @@ def test_calibration_is_fitted_on_it_too(fitted_run: Run, tmp_path: Path) -> Non
     assert np.isin(added, crossfitted.molecule).all()
     assert len(added) > 0
     assert found.fit.counts.sum() == len(found.fit.scores) == len(found.fit.candidates)
-    assert calibrate(fitted_run, found.how).evaluated.calibration == fitted_on(found.fit, found.how)
+    fitted = PooledCalibration.fit(found.fit, found.how, pooled=False)
+    assert calibrate(fitted_run, found.how).evaluated.calibration == fitted.calibration
     folder = tmp_path / "run"
     shutil.copytree(fitted_run.folder, folder)
     shutil.rmtree(folder / "predictions" / "step-0" / CROSSFITTED_TRAIN)

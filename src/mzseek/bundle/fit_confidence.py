@@ -34,8 +34,7 @@ from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration, fit_calibration, fit_pooling, fit_set_threshold
 from mzseek.decision.calibration import merge_equal
-from mzseek.evaluation.pooled import molecule_groups, pool_lists
-from mzseek.evaluation.scored import Scoring, scored_lists
+from mzseek.evaluation.scored import Scoring, molecule_groups, pool_lists, scored_lists
 from mzseek.evidence.fitting import StructureGroups, structure_groups_from
 from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.prepared_queries import queries_with_truth, sample_spectra, spectra_from

@@ -19,7 +19,7 @@ from mzseek.core.ragged import Ragged
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import calibration_error, prediction_sets
-from mzseek.evaluation.pooled import pool_lists
+from mzseek.evaluation.scored import pool_lists
 from mzseek.evidence.fitting import FitOptions, queries_of
 from mzseek.evidence.model import EvidenceModel, precompute
 from mzseek.evidence.prepared_queries import (

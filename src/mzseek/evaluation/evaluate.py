@@ -1,6 +1,5 @@
 """Scores of a run on a fold, from its predictions."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -8,47 +7,36 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged
 from mzseek.core.text import Table, Tabular
-from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.scored import (
     HITS,
+    Floats,
+    Ints,
     Scoring,
     best_metric,
     best_step,
+    fingerprint_metrics,
     hit_metric,
     hit_rates,
     measurable,
+    pool_lists,
     predictions_of,
     ranking,
     ranks_by,
     scored_lists,
+    usable_lists,
     why_no_fingerprint,
 )
 from mzseek.io import StrPath
-from mzseek.metrics import (
-    METRICS,
-    Interval,
-    binarise,
-    bit_accuracy,
-    bootstrap,
-    bootstrap_difference,
-    cosine,
-    mces_at_1,
-    soft_tanimoto,
-    tanimoto,
-)
+from mzseek.metrics import METRICS, Interval, bootstrap, bootstrap_difference, mces_at_1
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
 
-_ROWS = 512
-_Values = npt.NDArray[np.float64]
 _MAX_TIED = 5
-FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
 
 
 @dataclass(frozen=True)
@@ -76,11 +64,14 @@ class Evaluation(Tabular):
         Why there are no metrics of a predicted fingerprint, where there are none.
     ranking : str or None
         The similarity that ranked; None where the model's own score did.
+    spectra : int64 array, shape (n,), or None
+        Where the spectra of a molecule were pooled: how many each value is of. There is then one
+        value for each molecule (for each of its lists, if its spectra have several).
     """
 
     folder: Path
     how: Scoring
-    values: dict[str, _Values]
+    values: dict[str, Floats]
     molecule: dict[str, npt.NDArray[np.int32]]
     steps: dict[str, int]
     random_order: dict[str, float]
@@ -88,13 +79,14 @@ class Evaluation(Tabular):
     chosen_by: dict[str, str] = field(default_factory=dict)
     no_fingerprint: str | None = None
     ranking: str | None = None
+    spectra: Ints | None = None
 
     @property
     def own_checkpoints(self) -> bool:
         """Whether the checkpoints of hit rates were the best by the similarity that ranks here."""
         return all(
-            ranks_by(self.chosen_by[name]) == self.ranking
-            for name in self.chosen_by
+            ranks_by(chosen_by) == self.ranking
+            for name, chosen_by in self.chosen_by.items()
             if name.startswith("hit_rate")
         )
 
@@ -106,11 +98,13 @@ class Evaluation(Tabular):
         }
 
     def gain_over(self, control: "Evaluation", level: float = 0.95) -> dict[str, Interval]:
-        """Differences to another evaluation of the same spectra, paired by spectrum."""
+        """Differences to another evaluation of the same spectra, paired by spectrum or molecule."""
+        shared = [name for name in self.values if name in control.values]
         if control.how != replace(self.how, similarity=control.how.similarity):
             raise RunError("the control was scored in another way")
-        shared = [name for name in self.values if name in control.values]
-        if not all(np.array_equal(self.molecule[name], control.molecule[name]) for name in shared):
+        if not np.array_equal(self.spectra, control.spectra) or not all(  # type: ignore[arg-type]
+            np.array_equal(self.molecule[name], control.molecule[name]) for name in shared
+        ):
             raise RunError("the control was scored on other spectra")
         return {
             name: bootstrap_difference(
@@ -122,31 +116,44 @@ class Evaluation(Tabular):
     def to_table(self) -> Table:
         """One row for each metric, with its interval over molecules and what chance reaches."""
         intervals = self.intervals()
+        columns: dict[str, list[Any]] = {
+            "metric": [METRICS[name].label for name in intervals],
+            "value": [interval.mean for interval in intervals.values()],
+            "low": [interval.low for interval in intervals.values()],
+            "high": [interval.high for interval in intervals.values()],
+            "random": [self.random_order.get(name) for name in intervals],
+        }
+        if self.spectra is None:
+            columns["spectra"] = [len(values) for values in self.values.values()]
+            columns["molecules"] = [interval.groups for interval in intervals.values()]
+            what = "95 % intervals over molecules"
+        else:
+            what = f"{len(self.spectra):,} molecules, all spectra of each together"
         how = self.how
-        return Table(
-            {
-                "metric": [METRICS[name].label for name in intervals],
-                "value": [interval.mean for interval in intervals.values()],
-                "low": [interval.low for interval in intervals.values()],
-                "high": [interval.high for interval in intervals.values()],
-                "random": [self.random_order.get(name) for name in intervals],
-                "spectra": [len(self.values[name]) for name in intervals],
-                "molecules": [interval.groups for interval in intervals.values()],
-            },
-            f"{self.folder.name}: {how.fold} fold, {how.candidates} candidates, 95 % intervals "
-            "over molecules",
-            frozenset({"value", "low", "high", "random"}),
-        )
+        title = f"{self.folder.name}: {how.fold} fold, {how.candidates} candidates, {what}"
+        return Table(columns, title, frozenset({"value", "low", "high", "random"}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: means by metric, and all that is needed to read them."""
         intervals = self.intervals()
-        return {
-            "run": str(self.folder),
+        measured = {
             **{name: interval.mean for name, interval in intervals.items()},
             "intervals": {name: [i.low, i.high] for name, i in intervals.items()},
             "random": self.random_order,
             "steps": self.steps,
+        }
+        if self.spectra is not None:
+            return {
+                "by": "molecule",
+                **measured,
+                "lists": len(self.spectra),
+                "molecules": intervals["hit_rate@1"].groups,
+                "spectra": int(self.spectra.sum()),
+                "median_spectra": float(np.median(self.spectra)),
+            }
+        return {
+            "run": str(self.folder),
+            **measured,
             "chosen_by": self.chosen_by,
             "without_list": self.without_list,
             "no_fingerprint": self.no_fingerprint,
@@ -160,6 +167,7 @@ def evaluate(
     run: Run,
     how: Scoring | None = None,
     *,
+    pooled: bool = False,
     data: StrPath | None = None,
     progress: Progress = silent,
 ) -> Evaluation:
@@ -173,6 +181,9 @@ def evaluate(
     ----------
     run : Run
     how : Scoring
+    pooled : bool
+        Hit rates over molecules, by the sum of each candidate's scores over a molecule's spectra.
+        The order of sums is that of the probabilities too, so that nothing has to be fitted here.
     data : Path, optional
         The prepared folder, if it is no longer where it was.
     progress : callable of (stage, done, total)
@@ -187,67 +198,48 @@ def evaluate(
     prepared = measurable(run, how, data)
 
     @cache
-    def at(step: int) -> ListScores:
-        return scored_lists(run, prepared, how, step, progress)
-
-    measured = measured_hits(run, prepared, how, at)
-    random_order = chance_of(at(measured["hit_rate@1"].step), how.identity)
-    without = len(prepared.in_fold(how.fold)) - len(measured["hit_rate@1"].values)
-    no_fingerprint = why_no_fingerprint(run)
-    if no_fingerprint is None:
-        measured |= _fingerprint_metrics(run, prepared, how, progress)
-    return Evaluation(
-        run.folder.resolve(),
-        how,
-        {name: metric.values for name, metric in measured.items()},
-        {name: metric.molecule for name, metric in measured.items()},
-        {name: metric.step for name, metric in measured.items()},
-        random_order,
-        without,
-        chosen_by={name: metric.chosen_by for name, metric in measured.items()},
-        ranking=ranking(run, how),
-        no_fingerprint=no_fingerprint,
-    )
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A metric of each spectrum, the molecule of each, and the checkpoint that it is of."""
-
-    values: _Values
-    molecule: npt.NDArray[np.int32]
-    step: int
-    chosen_by: str
-
-
-def measured_hits(
-    run: Run, prepared: Prepared, how: Scoring, at: Callable[[int], ListScores]
-) -> dict[str, Measured]:
-    """Each hit rate, at the checkpoint that was best by it; there must be a list to rank."""
+    def lists_at(step: int) -> tuple[ListScores, Ints | None]:
+        lists = scored_lists(run, prepared, how, step, progress)
+        return pool_lists(usable_lists(lists, prepared, how)) if pooled else (lists, None)
 
     @cache
-    def rated(step: int) -> tuple[dict[str, _Values], npt.NDArray[np.int32]]:
-        return hit_rates(at(step), how.ties, how.identity)
+    def rates_at(step: int) -> tuple[dict[str, Floats], npt.NDArray[np.int32]]:
+        return hit_rates(lists_at(step)[0], how.ties, how.identity)
 
-    measured = {}
-    for k in HITS:
-        name = f"hit_rate@{k}"
-        chosen_by = best_metric(run, hit_metric(k, how.candidates, ranking(run, how)))
-        step = int(run.best[chosen_by]["step"])
-        rates, molecule = rated(step)
-        measured[name] = Measured(rates[name], molecule, step, chosen_by)
-    if not len(measured["hit_rate@1"].molecule):
+    chosen_by = {
+        f"hit_rate@{k}": best_metric(run, hit_metric(k, how.candidates, ranking(run, how)))
+        for k in HITS
+    }
+    steps = {name: int(run.best[metric]["step"]) for name, metric in chosen_by.items()}
+    values = {name: rates_at(step)[0][name] for name, step in steps.items()}
+    molecule = {name: rates_at(step)[1] for name, step in steps.items()}
+    if not len(molecule["hit_rate@1"]):
         raise RunError(
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
             f"{how.candidates} candidates in the sense of {how.identity}"
         )
-    return measured
-
-
-def chance_of(lists: ListScores, identity: str) -> dict[str, float]:
-    """Hit rates of an order at random: all candidates share the first place."""
-    even, _ = hit_rates(replace(lists, scores=np.zeros_like(lists.scores)), "expected", identity)
-    return {name: float(rates.mean()) for name, rates in even.items()}
+    lists, spectra = lists_at(steps["hit_rate@1"])
+    even, _ = hit_rates(replace(lists, scores=np.zeros_like(lists.scores)), identity=how.identity)
+    no_fingerprint = why_no_fingerprint(run)
+    if no_fingerprint is None and not pooled:
+        step = best_step(run, "tanimoto")
+        predictions = predictions_of(run, prepared, step, how.fold, progress)
+        for name, of_metric in fingerprint_metrics(predictions, prepared).items():
+            values[name], molecule[name] = of_metric, np.asarray(predictions.molecule)
+            steps[name], chosen_by[name] = step, "tanimoto"
+    return Evaluation(
+        run.folder.resolve(),
+        how,
+        values,
+        molecule,
+        steps,
+        {name: float(rates.mean()) for name, rates in even.items()},
+        0 if pooled else len(prepared.in_fold(how.fold)) - len(values["hit_rate@1"]),
+        chosen_by,
+        no_fingerprint,
+        ranking(run, how),
+        spectra,
+    )
 
 
 def mces_of_best(
@@ -256,13 +248,12 @@ def mces_of_best(
     *,
     molecules: int,
     data: StrPath | None = None,
-    threshold: int = 15,
-) -> tuple[_Values, npt.NDArray[np.int32]]:
+) -> tuple[Floats, npt.NDArray[np.int32]]:
     """MCES distance of the best-scored candidate to the truth, for one spectrum for each molecule.
 
     An exact distance takes a solver seconds, so it is measured for at most so many ``molecules``,
     evenly spaced. Of candidates that share the first place, the mean (of the first five by SMILES).
-    Distances beyond ``threshold`` are lower bounds.
+    Distances beyond 15 are lower bounds.
 
     Returns
     -------
@@ -274,7 +265,7 @@ def mces_of_best(
     how.check()
     prepared = run.open_data(data)
     step = best_step(run, hit_metric(1, how.candidates, ranking(run, how)))
-    lists = scored_lists(run, prepared, how, step, silent)
+    lists = scored_lists(run, prepared, how, step)
     _, first = np.unique(lists.molecule, return_index=True)
     chosen = first[np.unique(np.linspace(0, len(first) - 1, molecules).astype(int))]
     starts = Ragged(lists.counts).starts
@@ -289,30 +280,5 @@ def mces_of_best(
     distances = mces_at_1(
         [smiles for tied in first_places for smiles in tied],
         [prepared.smiles[int(m)] for m in tied_lists.repeat_per_list(truth)],
-        threshold=threshold,
     )
     return tied_lists.sum(np.asarray(distances, np.float64)) / tied_lists.counts, truth
-
-
-def _fingerprint_metrics(
-    run: Run, prepared: Prepared, how: Scoring, progress: Progress
-) -> dict[str, Measured]:
-    """Metrics of predicted fingerprints, at the checkpoint that was best by Tanimoto."""
-    step = best_step(run, "tanimoto")
-    predictions = predictions_of(run, prepared, step, how.fold, progress)
-    values: dict[str, list[_Values]] = {name: [] for name in FINGERPRINT_METRICS}
-    assert predictions.fingerprints is not None
-    for start in range(0, len(predictions.queries), _ROWS):
-        rows = slice(start, start + _ROWS)
-        soft = predictions.fingerprints[rows].astype(np.float32)
-        bits = csr_array(binarise(soft))
-        truth = prepared.fingerprint_rows(predictions.molecule[rows])
-        values["tanimoto"].append(tanimoto(bits, truth))
-        values["soft_tanimoto"].append(soft_tanimoto(soft, truth))
-        values["cosine"].append(cosine(soft, truth))
-        values["bit_accuracy"].append(bit_accuracy(bits, truth))
-    molecule = np.asarray(predictions.molecule)
-    return {
-        name: Measured(np.concatenate(parts), molecule, step, "tanimoto")
-        for name, parts in values.items()
-    }

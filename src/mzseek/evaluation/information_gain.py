@@ -15,17 +15,17 @@ from mzseek.core.ragged import Ragged
 from mzseek.core.text import Table, Tabular
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import fit_combination, fit_temperature, posterior
-from mzseek.evaluation.pooled import PooledCalibration
-from mzseek.evaluation.posteriors import CalibrationLists, calibration_lists
-from mzseek.evaluation.scored import Scoring, labels_of, scored_lists
+from mzseek.evaluation.posteriors import (
+    CalibrationLists,
+    PooledCalibration,
+    calibration_lists,
+)
+from mzseek.evaluation.scored import Floats, Ints, Scoring, labels_of, scored_lists
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap, expected_rank
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _GROUPS = 5  # of molecules that validation is split into where it is measured itself
 _MIN_PROBABILITY = 1e-300  # of the truth, so that bits are finite
@@ -129,15 +129,11 @@ class InformationGain(Tabular):
             "prior": f"{over} over uniform",
             "given_prior": f"{self.folder.name} added to the prior",
         }
-        return Table(
-            {
-                "bits": [words[name] for name in intervals],
-                "mean": [interval.mean for interval in intervals.values()],
-                "low": [interval.low for interval in intervals.values()],
-                "high": [interval.high for interval in intervals.values()],
-            },
-            f"{self.folder.name}: {self.how.fold} fold, {self.how.candidates} candidates",
-        )
+        columns: dict[str, list[Any]] = {"bits": [words[name] for name in intervals]}
+        for end in ("mean", "low", "high"):
+            columns[end] = [getattr(interval, end) for interval in intervals.values()]
+        title = f"{self.folder.name}: {self.how.fold} fold, {self.how.candidates} candidates"
+        return Table(columns, title)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: means, with intervals over molecules, in bits."""
@@ -256,33 +252,28 @@ def _splits(sides: list[CalibrationLists]) -> Iterator[tuple[Lists, Lists]]:
 def _measure(fit: Lists, held: Lists, how: Scoring, pooled: bool) -> TruthProbabilities:
     """Probabilities of the truths of held-out lists, by calibrations fitted on others."""
     calibrations = [PooledCalibration.fit(lists, how, pooled=pooled) for lists in fit]
-    judged = [
-        calibration.pool(lists) for calibration, lists in zip(calibrations, held, strict=True)
-    ]
-    lists, spectra = judged[0]
+
+    def posteriors_of(sides: Lists) -> tuple[ListScores, Ints, list[Floats]]:
+        """Pooled lists, the spectra of each, and their posteriors by the run and the prior."""
+        judged = [fitted.pool(lists) for fitted, lists in zip(calibrations, sides, strict=True)]
+        posteriors = [
+            fitted.calibration.posterior(lists.scores, lists.counts)
+            for fitted, (lists, _) in zip(calibrations, judged, strict=True)
+        ]
+        return *judged[0], posteriors
+
+    lists, spectra, posteriors = posteriors_of(held)
     labels, ragged = labels_of(lists, how.identity), Ragged(lists.counts)
 
     def of_truth(p: Floats) -> Floats:
         return np.asarray(np.maximum(ragged.sum(np.where(labels, p, 0)), _MIN_PROBABILITY))
 
     even = np.asarray(1 / ragged.repeat_per_list(lists.counts.astype(np.float64)))
-    posteriors = [
-        calibration.posterior(pool_lists)
-        for calibration, (pool_lists, _) in zip(calibrations, judged, strict=True)
-    ]
     prior, both, weights = even, posteriors[0], (1.0, 1.0)
     if len(posteriors) == 2:
-        fitted = [
-            calibration.pool(lists)[0] for calibration, lists in zip(calibrations, fit, strict=True)
-        ]
+        fitted, _, fitted_posteriors = posteriors_of(fit)
         combination = fit_combination(
-            [
-                calibration.posterior(lists)
-                for calibration, lists in zip(calibrations, fitted, strict=True)
-            ],
-            fitted[0].counts,
-            labels_of(fitted[0], how.identity),
-            fitted[0].molecule,
+            fitted_posteriors, fitted.counts, labels_of(fitted, how.identity), fitted.molecule
         )
         prior, both = posteriors[1], combination.posterior(posteriors, lists.counts)
         weights = combination.weights[0], combination.weights[1]
@@ -367,14 +358,12 @@ def contributions_of(
         raise RunError(f"{run.folder}: was trained ({run.description.name}), and has no channels")
     prepared = run.open_data(data)
     prepared.candidates(how.candidates)
-    val, evaluated = (
-        scored_lists(run, prepared, replace(how, fold=fold), _FITTED_STEP, progress)
-        for fold in ("val", how.fold)
-    )
-    val, evaluated = (
-        lists.select(Ragged(np.asarray(lists.counts)).any(labels_of(lists, how.identity)))
-        for lists in (val, evaluated)
-    )
+
+    def with_truth(fold: str) -> ListScores:
+        lists = scored_lists(run, prepared, replace(how, fold=fold), _FITTED_STEP, progress)
+        return lists.select(Ragged(lists.counts).any(labels_of(lists, how.identity)))
+
+    val, evaluated = with_truth("val"), with_truth(how.fold)
     if val.parts is None or evaluated.parts is None:
         raise RunError("the saved predictions have no parts of channels; run `mzseek fit` again")
 

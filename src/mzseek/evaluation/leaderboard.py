@@ -89,23 +89,17 @@ def leaderboard_row(
 ) -> dict[str, str]:
     """A run in the leaderboard's columns; those of its publication are empty."""
     measured = {f"Hit rate @ {k}": bootstrap(evaluation.values[f"hit_rate@{k}"]) for k in HITS}
-    cells = {
-        f"{name}{part}": f"{100 * value:.2f}"
-        for name, interval in measured.items()
-        for part, value in (
-            ("", interval.mean), (" CI Low", interval.low), (" CI High", interval.high),
-        )
-    }  # fmt: skip
     verb = "trained" if run.description.fitted is None else "fitted"
     comment = f"mzseek {__version__}, {run.description.name} {verb} on {run.candidates} candidates"
     if distances is not None:
-        interval = bootstrap(distances, bounds=None)
-        cells |= {
-            "MCES @ 1": f"{interval.mean:.2f}",
-            "MCES @ 1 CI Low": f"{interval.low:.2f}",
-            "MCES @ 1 CI High": f"{interval.high:.2f}",
-        }
+        measured["MCES @ 1"] = bootstrap(distances, bounds=None)
         comment += f", MCES @ 1 of {len(distances):,} molecules"
+    cells = {}
+    for name, interval in measured.items():
+        scale = 1 if name == "MCES @ 1" else 100
+        for part in ("mean", "low", "high"):
+            column = name if part == "mean" else f"{name} CI {part.capitalize()}"
+            cells[column] = f"{scale * getattr(interval, part):.2f}"
     row = dict.fromkeys(COLUMNS, "") | cells
     return row | {"Method": run.folder.resolve().name, "Comment": comment}
 

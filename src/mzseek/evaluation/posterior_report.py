@@ -13,7 +13,13 @@ from mzseek.core.errors import RunError
 from mzseek.core.ragged import Ragged, pointers
 from mzseek.core.text import Table, Tabular
 from mzseek.datasets.prepared import Prepared
-from mzseek.decision import Reliability, reliability
+from mzseek.decision import (
+    Reliability,
+    calibration_error,
+    first_places,
+    reliability,
+    risk_coverage,
+)
 from mzseek.decision.distributions import Distribution, expected_of_candidates, merged
 from mzseek.decision.utilities import GOALS, UTILITIES, WITHIN, Within
 from mzseek.evaluation.posteriors import (
@@ -23,17 +29,14 @@ from mzseek.evaluation.posteriors import (
     SetResult,
     abstentions,
     calibrate,
-    calibration_errors,
-    risk_area,
     set_results,
 )
-from mzseek.evaluation.scored import Scoring
+from mzseek.evaluation.scored import Floats, Scoring
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap, bootstrap_difference
 from mzseek.parallel import LocalEngine, OpenedOnce, Progress, silent
 from mzseek.runs.run import Run
 
-Floats = npt.NDArray[np.float64]
 _LISTS_AT_A_TIME = 100
 _WORTH_A_PROCESS = 300
 
@@ -139,16 +142,11 @@ def map_lists(
     for start in range(0, count, _LISTS_AT_A_TIME):
         lists = slice(start, min(start + _LISTS_AT_A_TIME, count))
         inside = slice(ends[start], ends[lists.stop])
+        slices = dict.fromkeys(("queries", "molecule", "counts"), lists)
+        slices |= dict.fromkeys(("candidates", "labels", "probabilities", "identity"), inside)
         parts.append(
             replace(
-                posterior,
-                queries=posterior.queries[lists],
-                molecule=posterior.molecule[lists],
-                counts=posterior.counts[lists],
-                candidates=posterior.candidates[inside],
-                labels=posterior.labels[inside],
-                probabilities=posterior.probabilities[inside],
-                identity=posterior.identity[inside],
+                posterior, **{name: getattr(posterior, name)[at] for name, at in slices.items()}
             )
         )
     if len(parts) == 1 or (processes is None and count < _WORTH_A_PROCESS):
@@ -273,12 +271,8 @@ class PosteriorReport(Tabular):
         if at is None:
             return None
         confidence, accuracy = float(self.curve.confidence[at]), float(self.curve.accuracy[at])
-        return {
-            "lists": int(self.curve.lists[at]),
-            "confidence": confidence,
-            "accuracy": accuracy,
-            "off": abs(confidence - accuracy),
-        }
+        lists, off = int(self.curve.lists[at]), abs(confidence - accuracy)
+        return {"lists": lists, "confidence": confidence, "accuracy": accuracy, "off": off}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -306,37 +300,31 @@ def posterior_report(
     run: Run,
     how: Scoring | None = None,
     *,
+    pooled: bool = False,
     data: StrPath | None = None,
     progress: Progress = silent,
 ) -> PosteriorReport:
     """Calibrate a run on validation, and decode it on the fold asked for.
 
-    Parameters are those of `mzseek.evaluation.evaluate.evaluate`.
+    Parameters are those of `mzseek.evaluation.evaluate.evaluate`; with ``pooled``, the posteriors
+    are given all spectra of a molecule.
     """
-    calibrated = calibrate(run, how, data=data, progress=progress)
-    return report_calibrated(calibrated, run, data=data, progress=progress)
-
-
-def report_calibrated(
-    calibrated: Calibrated,
-    run: Run,
-    *,
-    data: StrPath | None = None,
-    progress: Progress = silent,
-) -> PosteriorReport:
-    """Report a calibrated posterior of a run; of single spectra, or of pooled ones."""
+    calibrated = calibrate(run, how, pooled=pooled, data=data, progress=progress)
     prepared, posterior = run.open_data(data), calibrated.evaluated
+
+    def tell_uniform(stage: str, done: int, total: int | None = None) -> None:
+        progress(f"{stage}, uniform", done, total)
+
+    curve = reliability(*posterior.merged())
+    before = calibration_error(*calibrated.uncalibrated.merged())
     return PosteriorReport(
         folder=run.folder.resolve(),
         calibrated=calibrated,
         decoded=decode(posterior, prepared, progress=progress),
-        uniform=decode(
-            posterior.uniform(), prepared, CONTROL_UTILITIES,
-            progress=lambda stage, done, total=None: progress(f"{stage}, uniform", done, total),
-        ),
-        errors=calibration_errors(calibrated),
+        uniform=decode(posterior.uniform(), prepared, CONTROL_UTILITIES, progress=tell_uniform),
+        errors={"before": before, "after": curve.error},
         sets=set_results(calibrated),
         abstentions=abstentions(calibrated),
-        risk_area=risk_area(calibrated),
-        curve=reliability(*posterior.merged()),
-    )  # fmt: skip
+        risk_area=risk_coverage(*first_places(*posterior.merged())).area,
+        curve=curve,
+    )

@@ -14,25 +14,29 @@ from mzseek.decision import (
     Calibration,
     Pooling,
     abstention_threshold,
-    calibration_error,
     coverage_range,
     first_places,
     fit_calibration,
+    fit_pooling,
     fit_set_threshold,
     fit_temperature,
     molecules_needed,
     posterior,
     prediction_sets,
-    risk_coverage,
 )
 from mzseek.decision.calibration import merge_equal
 from mzseek.decision.distributions import row_keys
 from mzseek.evaluation.scored import (
+    Floats,
+    Ints,
     Scoring,
     checkpoint_steps,
     labels_of,
     measurable,
+    molecule_groups,
+    pool_lists,
     scored_lists,
+    usable_lists,
 )
 from mzseek.io import StrPath
 from mzseek.metrics import Interval, bootstrap
@@ -40,7 +44,10 @@ from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of
 from mzseek.runs.run import Run
 
-Floats = npt.NDArray[np.float64]
+COVERAGES = (0.8, 0.9, 0.95)
+ERROR_RATES = (0.5, 0.3, 0.1)
+# Numbers of spectra that are shown separately: from each of these to the next.
+_NUMBERS = (1, 2, 5, 10, 20)
 
 
 @dataclass(frozen=True)
@@ -67,9 +74,9 @@ class Posterior:
     how : Scoring
     """
 
-    queries: npt.NDArray[np.int64]
+    queries: Ints
     molecule: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
+    counts: Ints
     candidates: npt.NDArray[np.int32]
     labels: npt.NDArray[np.bool_]
     probabilities: Floats
@@ -83,7 +90,7 @@ class Posterior:
         even = 1 / Ragged(self.counts).repeat_per_list(self.counts).astype(np.float64)
         return replace(self, probabilities=even, calibration=None)
 
-    def merged(self) -> tuple[Floats, npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def merged(self) -> tuple[Floats, Ints, npt.NDArray[np.bool_]]:
         """Probabilities, counts and labels of distinct molecules: twins are one."""
         return merge_equal(self.probabilities, self.counts, self.identity, self.labels)
 
@@ -108,7 +115,7 @@ class Calibrated:
     evaluated: Posterior
     uncalibrated: Posterior
     pooling: Pooling | None = None
-    spectra: npt.NDArray[np.int64] | None = None
+    spectra: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -125,8 +132,6 @@ class CalibrationLists:
         The checkpoint.
     how : Scoring
         Of ``evaluated``.
-    uncalibrated : Calibration
-        The loss's own temperature.
     """
 
     val: ListScores
@@ -134,13 +139,36 @@ class CalibrationLists:
     fit: ListScores
     step: int
     how: Scoring
-    uncalibrated: Calibration
+
+
+@dataclass(frozen=True)
+class PooledCalibration:
+    """The calibration of single spectra, and how spectra of a molecule are pooled (None: not)."""
+
+    calibration: Calibration
+    pooling: Pooling | None = None
+
+    @classmethod
+    def fit(cls, lists: ListScores, how: Scoring, *, pooled: bool) -> "PooledCalibration":
+        """Fit on lists, each molecule counting once."""
+        scored = lists.scores, lists.counts, labels_of(lists, how.identity)
+        calibration = fit_calibration(*scored, lists.molecule)
+        if not pooled:
+            return cls(calibration)
+        return cls(calibration, fit_pooling(*scored, molecule_groups(lists), calibration))
+
+    def pool(self, lists: ListScores) -> tuple[ListScores, Ints]:
+        """Pool lists, and count the spectra of each."""
+        if self.pooling is None:
+            return lists, np.ones(len(lists.counts), np.int64)
+        return pool_lists(lists, self.pooling)
 
 
 def calibrate(
     run: Run,
     how: Scoring | None = None,
     *,
+    pooled: bool = False,
     data: StrPath | None = None,
     progress: Progress = silent,
 ) -> Calibrated:
@@ -150,25 +178,33 @@ def calibrate(
     scores. In the fit each molecule counts once. The checkpoint is that of `calibration_lists`.
     Ties do not matter here; parameters are those of `mzseek.evaluation.evaluate.evaluate`.
 
+    With ``pooled``, probabilities are given all spectra of a molecule: the calibration is that of
+    single spectra, and how far several are dependent is fitted on validation, over molecules. The
+    result has ``pooling`` and ``spectra``; its ``uncalibrated`` counts every spectrum in full.
+
     Raises
     ------
     RunError
         There are no validation spectra to calibrate on.
     """
     lists = calibration_lists(run, how, data=data, progress=progress)
-    prepared, how, step = run.open_data(data), lists.how, lists.step
-    fitted = fitted_on(lists.fit, how)
+    prepared, how = run.open_data(data), lists.how
+    fitted = PooledCalibration.fit(lists.fit, how, pooled=pooled)
+    val, _ = fitted.pool(lists.val)
+    evaluated, spectra = fitted.pool(lists.evaluated)
+    in_full = pool_lists(lists.evaluated)[0] if pooled else lists.evaluated
+    own = Calibration(run.description.temperature)
+
+    def of(scores: ListScores, fold: str, calibration: Calibration) -> Posterior:
+        return posterior_of(scores, prepared, replace(how, fold=fold), calibration, lists.step)
+
     return Calibrated(
-        val=posterior_of(lists.val, prepared, replace(how, fold="val"), fitted, step),
-        evaluated=posterior_of(lists.evaluated, prepared, how, fitted, step),
-        uncalibrated=posterior_of(lists.evaluated, prepared, how, lists.uncalibrated, step),
+        val=of(val, "val", fitted.calibration),
+        evaluated=of(evaluated, how.fold, fitted.calibration),
+        uncalibrated=of(in_full, how.fold, own),
+        pooling=fitted.pooling,
+        spectra=spectra if pooled else None,
     )
-
-
-def fitted_on(lists: ListScores, how: Scoring) -> Calibration:
-    """The calibration of these lists, each molecule counting once."""
-    labels = labels_of(lists, how.identity)
-    return fit_calibration(lists.scores, lists.counts, labels, lists.molecule)
 
 
 def calibration_lists(
@@ -188,9 +224,15 @@ def calibration_lists(
     prepared = measurable(run, how, data)
     if not len(prepared.in_fold("val")):
         raise RunError(f"{prepared.folder}: has no val spectra to calibrate on")
+
+    def usable(fold: str, step: int) -> ListScores:
+        of_fold = replace(how, fold=fold)
+        lists = scored_lists(run, prepared, of_fold, step, progress)
+        return usable_lists(lists, prepared, of_fold)
+
     best: tuple[float, int, ListScores] | None = None
     for step in checkpoint_steps(run, how):
-        lists = scores_at(run, prepared, replace(how, fold="val"), step, progress)
+        lists = usable("val", step)
         labels = labels_of(lists, how.identity)
         temperature = fit_temperature(lists.scores, lists.counts, labels, lists.molecule)
         p = posterior(lists.scores, lists.counts, temperature)
@@ -200,22 +242,8 @@ def calibration_lists(
             best = loss, step, lists
     assert best is not None  # a run that can be measured has a checkpoint
     _, step, val = best
-    return CalibrationLists(
-        val=val,
-        evaluated=scores_at(run, prepared, how, step, progress),
-        fit=_lists_to_fit(run, prepared, how, step, val),
-        step=step,
-        how=how,
-        uncalibrated=Calibration(run.description.temperature),
-    )
-
-
-def scores_at(
-    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress = silent
-) -> ListScores:
-    """Lists that have the truth in them, in an order that is independent of it."""
-    lists = scored_lists(run, prepared, how, step, progress)
-    return _usable(lists, prepared, how)
+    fit = _lists_to_fit(run, prepared, how, step, val)
+    return CalibrationLists(val, usable(how.fold, step), fit, step, how)
 
 
 def _lists_to_fit(
@@ -232,37 +260,12 @@ def _lists_to_fit(
     lists = saved.lists[how.candidates]
     if not labels_of(lists, how.identity).any():
         return val
-    train = _usable(lists, prepared, how)
+    train = usable_lists(lists, prepared, how)
     return ListScores(
         *(
             np.concatenate([getattr(val, name), getattr(train, name)])
             for name in ("queries", "molecule", "counts", "candidates", "identity", "scores")
         )
-    )
-
-
-def _usable(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
-    ragged = Ragged(lists.counts)
-    usable = ragged.any(labels_of(lists, how.identity))
-    if not usable.any():
-        raise RunError(
-            f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
-            f"{how.candidates} candidates in the sense of {how.identity}"
-        )
-    # A list may have the truth first, and equal probabilities would then be decided for it.
-    # What was added later stands anywhere among the others, and changes nothing in their order.
-    base = prepared.base_molecules
-    shuffled = np.random.default_rng(0).permutation(base) / base
-    shuffled = np.append(shuffled, np.random.default_rng(1).random(len(prepared.masses) - base))
-    order = np.lexsort((shuffled[lists.candidates], ragged.list_index))
-    order = order[usable[ragged.list_index]]
-    return ListScores(
-        queries=lists.queries[usable],
-        molecule=lists.molecule[usable],
-        counts=lists.counts[usable],
-        candidates=lists.candidates[order],
-        identity=lists.identity[order],
-        scores=np.asarray(lists.scores)[order],
     )
 
 
@@ -290,10 +293,6 @@ def posterior_of(
         step=step,
         how=how,
     )
-
-
-COVERAGES = (0.8, 0.9, 0.95)
-ERROR_RATES = (0.5, 0.3, 0.1)
 
 
 @dataclass(frozen=True)
@@ -414,14 +413,6 @@ def set_results(calibrated: Calibrated, coverages: Sequence[float] = COVERAGES) 
     return results
 
 
-def calibration_errors(calibrated: Calibrated) -> dict[str, float]:
-    """Expected calibration error of the most probable candidate, before and after calibration."""
-    return {
-        "before": calibration_error(*calibrated.uncalibrated.merged()),
-        "after": calibration_error(*calibrated.evaluated.merged()),
-    }
-
-
 def abstentions(
     calibrated: Calibrated, error_rates: Sequence[float] = ERROR_RATES
 ) -> list[Abstention]:
@@ -441,11 +432,6 @@ def abstentions(
     return results
 
 
-def risk_area(calibrated: Calibrated) -> float:
-    """Area under risk over coverage on the fold: the mean error over all shares answered."""
-    return risk_coverage(*first_places(*calibrated.evaluated.merged())).area
-
-
 def by_molecule(
     values: npt.NDArray[np.generic], molecule: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
@@ -453,3 +439,32 @@ def by_molecule(
     _, index = np.unique(molecule, return_inverse=True)
     sums = np.bincount(index, weights=values.astype(np.float64))
     return np.asarray(sums / np.bincount(index), np.float64)
+
+
+@dataclass(frozen=True)
+class SpectrumCountBin:
+    """Molecules of ``least`` to ``most`` spectra (None: any number), and how right they are.
+
+    ``confidence`` and ``accuracy`` are those of the most probable candidate.
+    """
+
+    least: int
+    most: int | None
+    lists: int
+    confidence: float
+    accuracy: float
+
+
+def by_spectrum_count(calibrated: Calibrated) -> list[SpectrumCountBin]:
+    """Whether probabilities hold for one spectrum and for many; numbers that none has are out."""
+    if calibrated.spectra is None:
+        raise RunError("these probabilities are of spectra alone, not of several together")
+    confidence, accuracy = first_places(*calibrated.evaluated.merged())
+    bins = np.searchsorted(_NUMBERS, calibrated.spectra, side="right") - 1
+    results = []
+    for number in np.unique(bins):
+        inside = bins == number
+        most = _NUMBERS[number + 1] - 1 if number + 1 < len(_NUMBERS) else None
+        means = float(confidence[inside].mean()), float(accuracy[inside].mean())
+        results.append(SpectrumCountBin(_NUMBERS[number], most, int(inside.sum()), *means))
+    return results

@@ -16,12 +16,11 @@ from mzseek.decision.distributions import expected_of_candidates
 from mzseek.decision.utilities import BAND_SIMILARITIES
 from mzseek.evaluation.posterior_report import distributions, map_lists
 from mzseek.evaluation.posteriors import Posterior, calibrate
-from mzseek.evaluation.scored import Scoring
+from mzseek.evaluation.scored import Floats, Scoring
 from mzseek.io import StrPath
 from mzseek.parallel import Progress, silent
 from mzseek.runs.run import Run
 
-Floats = npt.NDArray[np.float64]
 TOLERANCE = 1e-9  # of sums over a few hundred candidates, in double precision
 
 

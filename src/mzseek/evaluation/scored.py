@@ -1,26 +1,33 @@
-"""Scored candidate lists of a run, and validation metrics."""
+"""Scored candidate lists of a run, of single or pooled spectra, and validation metrics."""
 
 import contextlib
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from mzseek import metrics
 from mzseek.core.errors import BusyError, RunError, WriteError
 from mzseek.core.ragged import Ragged
 from mzseek.core.registry import FOLDS, TIES, Ties, check_name
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
+from mzseek.decision import Pooling, pool_scores
 from mzseek.io import StrPath, sole_writer
-from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts, tanimoto
+from mzseek.metrics import binarise, hit_rate_from_counts, rank_counts
+from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.checkpoints import best_model
 from mzseek.runs.predictions import ListScores, Predictions, label_of, predict_fold, random_fold
 from mzseek.runs.run import Description, Run
 from mzseek.similarity.lists import LIST_SIMILARITIES, ranking_of
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
 HITS = (1, 5, 20)
+FINGERPRINT_METRICS = ("tanimoto", "soft_tanimoto", "cosine", "bit_accuracy")
 _ROWS = 1024
 
 
@@ -62,7 +69,7 @@ def labels_of(lists: ListScores, identity: str) -> npt.NDArray[np.bool_]:
 
 def hit_rates(
     lists: ListScores, ties: Ties = "expected", identity: str = "fingerprint"
-) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.int32]]:
+) -> tuple[dict[str, Floats], npt.NDArray[np.int32]]:
     """Hit rates at 1, 5 and 20, one value for each spectrum, and the molecule of each.
 
     A spectrum in whose list nothing is the truth in the sense of ``identity`` is left out.
@@ -76,18 +83,23 @@ def hit_rates(
     return rates, lists.molecule
 
 
-def thresholded_tanimoto(
-    predictions: Predictions, prepared: Prepared
-) -> npt.NDArray[np.float64] | None:
-    """Tanimoto similarity of each thresholded prediction with the truth, or None."""
-    if predictions.fingerprints is None:
-        return None
-    values = [np.empty(0)]
+def fingerprint_metrics(
+    predictions: Predictions, prepared: Prepared, names: Sequence[str] = FINGERPRINT_METRICS
+) -> dict[str, Floats]:
+    """Metrics of the predicted fingerprints against the truth, one value for each spectrum.
+
+    Tanimoto and bit accuracy are those of the thresholded prediction.
+    """
+    values: dict[str, list[Floats]] = {name: [np.empty(0)] for name in names}
     for start in range(0, len(predictions.queries), _ROWS):
         rows = slice(start, start + _ROWS)
-        predicted = csr_array(binarise(predictions.fingerprints[rows]))
-        values.append(tanimoto(predicted, prepared.fingerprint_rows(predictions.molecule[rows])))
-    return np.concatenate(values)
+        soft = np.asarray(predictions.fingerprints)[rows].astype(np.float32)
+        bits = csr_array(binarise(soft))
+        truth = prepared.fingerprint_rows(predictions.molecule[rows])
+        for name in names:
+            is_of_bits = name in ("tanimoto", "bit_accuracy")
+            values[name].append(getattr(metrics, name)(bits if is_of_bits else soft, truth))
+    return {name: np.concatenate(parts) for name, parts in values.items()}
 
 
 def validation_means(
@@ -103,9 +115,9 @@ def validation_means(
             rates, molecule = hit_rates(lists)
             for k in HITS if len(molecule) else ():
                 means[hit_metric(k, setting, similarity)] = float(rates[f"hit_rate@{k}"].mean())
-    tanimotos = thresholded_tanimoto(predictions, prepared) if fingerprint else None
-    if tanimotos is not None and len(tanimotos):
-        means["tanimoto"] = float(tanimotos.mean())
+    if fingerprint and predictions.fingerprints is not None and len(predictions.queries):
+        [values] = fingerprint_metrics(predictions, prepared, ("tanimoto",)).values()
+        means["tanimoto"] = float(values.mean())
     return means
 
 
@@ -214,7 +226,7 @@ def predictions_of(
     prepared: Prepared,
     step: int,
     fold: str,
-    progress: Any,
+    progress: Progress,
     similarity: str | None = None,
     setting: str | None = None,
 ) -> Predictions:
@@ -267,7 +279,7 @@ def predictions_of(
 
 
 def scored_lists(
-    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Any
+    run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress = silent
 ) -> ListScores:
     """Candidates with the scores asked for, of the checkpoint of a step."""
     predictions = predictions_of(
@@ -276,3 +288,54 @@ def scored_lists(
     if how.candidates not in predictions.lists:
         raise RunError(f"the saved predictions have no candidates {how.candidates!r}")
     return predictions.lists[how.candidates]
+
+
+def usable_lists(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
+    """Lists that have the truth in them, in an order that is independent of it."""
+    ragged = Ragged(lists.counts)
+    usable = ragged.any(labels_of(lists, how.identity))
+    if not usable.any():
+        raise RunError(
+            f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
+            f"{how.candidates} candidates in the sense of {how.identity}"
+        )
+    # A list may have the truth first, and equal probabilities would then be decided for it.
+    # What was added later stands anywhere among the others, and changes nothing in their order.
+    base = prepared.base_molecules
+    shuffled = np.random.default_rng(0).permutation(base) / base
+    shuffled = np.append(shuffled, np.random.default_rng(1).random(len(prepared.masses) - base))
+    order = np.lexsort((shuffled[lists.candidates], ragged.list_index))
+    ordered = replace(
+        lists,
+        candidates=lists.candidates[order],
+        identity=lists.identity[order],
+        scores=np.asarray(lists.scores)[order],
+        parts=None,
+    )
+    return ordered.select(usable)
+
+
+def molecule_groups(lists: ListScores) -> Ints:
+    """A number for each spectrum, equal for those of one molecule that share a candidate list.
+
+    Numbers rise with the first spectrum of each.
+    """
+    candidates = np.ascontiguousarray(lists.candidates)
+    numbers: dict[tuple[int, bytes], int] = {}
+    groups = np.empty(len(lists.counts), np.int64)
+    starts = Ragged(lists.counts).starts
+    for index, (start, count) in enumerate(zip(starts, lists.counts, strict=True)):
+        key = int(lists.molecule[index]), candidates[start : start + count].tobytes()
+        groups[index] = numbers.setdefault(key, len(numbers))
+    return groups
+
+
+def pool_lists(lists: ListScores, pooling: Pooling | None = None) -> tuple[ListScores, Ints]:
+    """One list for each group of spectra, scores added up, and how many spectra each has.
+
+    The query of a group is its first spectrum.
+    """
+    sums = pool_scores(lists.scores, lists.counts, molecule_groups(lists), pooling)
+    first = np.zeros(len(lists.counts), bool)  # in the order of groups, whose numbers rise
+    first[sums.first] = True
+    return replace(lists.select(first), scores=sums.scores, parts=None), sums.spectra

@@ -12,9 +12,8 @@ from mzseek.core.text import distinct_labels
 from mzseek.decision import UTILITIES
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.information_gain import information_gain
-from mzseek.evaluation.pooled import by_spectrum_count, calibrate_pooled, evaluate_pooled
-from mzseek.evaluation.posterior_report import posterior_report, report_calibrated
-from mzseek.evaluation.posteriors import Abstention
+from mzseek.evaluation.posterior_report import posterior_report
+from mzseek.evaluation.posteriors import Abstention, by_spectrum_count, calibrate
 from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
 from mzseek.runs.run import Run
@@ -344,12 +343,12 @@ def test_spectra_together_stand_below_spectra_alone(mzseek, trained) -> None:
     given = ["--together", "molecule", "--control", control.folder]
     text = mzseek.ok("evaluate", run.folder, *given)
     alone, together = text.split("All spectra of a molecule together")
-    own, other = evaluate_pooled(run), evaluate_pooled(control)
+    own, other = evaluate(run, pooled=True), evaluate(control, pooled=True)
     row = next(line for line in together.splitlines() if line.startswith("HR@5")).split()
     means = [own.intervals()["hit_rate@5"].mean, other.intervals()["hit_rate@5"].mean]
     gain = own.gain_over(other)["hit_rate@5"].mean
     assert row[1:7:2] == [*(f"{100 * mean:.1f}" for mean in means), f"{100 * gain:+.1f}"]
-    found = calibrate_pooled(run)
+    found = calibrate(run, pooled=True)
     assert f"a dependence of {found.pooling.dependence:.2f}, fitted on val" in together
     [few] = by_spectrum_count(found)
     assert ["2–4", "8", f"{100 * few.confidence:.1f}", f"{100 * few.accuracy:.1f}"] in [
@@ -366,11 +365,11 @@ def test_spectra_together_in_json(mzseek, trained) -> None:
     given = ["--together", "molecule", "--control", control.folder]
     facts = mzseek.json("evaluate", run.folder, *given)
     together = facts.pop("together")
-    gains = evaluate_pooled(run).gain_over(evaluate_pooled(control))
+    gains = evaluate(run, pooled=True).gain_over(evaluate(control, pooled=True))
     assert together.pop("gain") == {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-    found = calibrate_pooled(run)
+    found = calibrate(run, pooled=True)
     numbers = [vars(each) for each in by_spectrum_count(found)]
-    wanted = evaluate_pooled(run).to_dict() | report_calibrated(found, run).to_dict()
+    wanted = evaluate(run, pooled=True).to_dict() | posterior_report(run, pooled=True).to_dict()
     assert together == wanted | {"by_number": numbers}
     assert facts["control"]["together"]["molecules"] == 8
     bare = mzseek.json("evaluate", run.folder, *given, "--no-decode")["together"]

@@ -40,7 +40,7 @@ class _Scores:
 
     Attributes
     ----------
-    values : Evaluation or Together
+    values : Evaluation
     posteriors : PosteriorReport or None
     bits : Bits or None
     channels : Contributions or None
@@ -200,8 +200,7 @@ def _scores(run: Any, how: Any, decode: bool, together: bool, source: dict[str, 
     """Score a run, and where asked for decode its posterior and pool spectra of a molecule."""
     from mzseek.evaluation.evaluate import evaluate
     from mzseek.evaluation.information_gain import contributions_of
-    from mzseek.evaluation.pooled import calibrate_pooled, evaluate_pooled
-    from mzseek.evaluation.posterior_report import posterior_report, report_calibrated
+    from mzseek.evaluation.posterior_report import posterior_report
 
     is_fitted = decode and run.description.fitted is not None
     single = _Scores(
@@ -211,10 +210,10 @@ def _scores(run: Any, how: Any, decode: bool, together: bool, source: dict[str, 
     )
     if not together:
         return single, None
-    posteriors = (
-        report_calibrated(calibrate_pooled(run, how, **source), run, **source) if decode else None
+    return single, _Scores(
+        evaluate(run, how, pooled=True, **source),
+        posterior_report(run, how, pooled=True, **source) if decode else None,
     )
-    return single, _Scores(evaluate_pooled(run, how, **source), posteriors)
 
 
 def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> None:
@@ -236,7 +235,7 @@ def _distance(run: Any, how: Any, molecules: int, data: Path | None) -> Any:
 
 
 def _to_dict(scores: _Both, against: _Both | None, distance: Any) -> dict[str, Any]:
-    from mzseek.evaluation.pooled import by_spectrum_count
+    from mzseek.evaluation.posteriors import by_spectrum_count
 
     def of_run(both: _Both) -> dict[str, Any]:
         single, pooled = both
@@ -484,7 +483,7 @@ def _show_channels(channels: Any) -> None:
 
 def _show_numbers(calibrated: Any) -> None:
     """Print how spectra were pooled, and how that fits molecules of one spectrum and of many."""
-    from mzseek.evaluation.pooled import by_spectrum_count
+    from mzseek.evaluation.posteriors import by_spectrum_count
 
     b = calibrated.pooling.dependence
     say(
