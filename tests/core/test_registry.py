@@ -15,6 +15,7 @@ from mzseek.core.registry import (
     choose,
     component_from,
     described,
+    lazy_names,
     option,
     option_from_text,
     options_from,
@@ -60,13 +61,22 @@ def test_a_lazy_registry_loads_what_is_asked_for() -> None:
         numbers["odd"]
 
 
-@pytest.mark.parametrize("package", ["chem", "decision"])
+@pytest.mark.parametrize("package", ["chem"])
 def test_a_lazy_package_offers_what_its_public_module_does(package: str) -> None:
     module = importlib.import_module(f"mzseek.{package}")
     offered = importlib.import_module(f"mzseek.{package}.public")
     assert all(getattr(module, name) is getattr(offered, name) for name in offered.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         module.nonsense  # noqa: B018
+
+
+def test_names_of_a_package_are_loaded_from_their_modules() -> None:
+    find = lazy_names("mzseek.decision", {"bounds": "Band similarity_band", "decide": "top_k"})
+    module = importlib.import_module("mzseek.decision.bounds")
+    assert find("similarity_band") is module.similarity_band
+    for name in ("Bands", "nonsense"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+            find(name)
 
 
 def test_constants_are_those_of_the_packages() -> None:

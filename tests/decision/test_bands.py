@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from mzseek.core.errors import DecisionError
 from mzseek.decision import BAND_SIMILARITIES, Bands, bands_of_lists, distribution, similarity_band
-from mzseek.decision.bands import band_of
+from mzseek.decision.bounds import band_of
 
 from .conftest import FORMS, SIMILARITIES, candidate_sets, worth
 

@@ -113,6 +113,23 @@ def lazy_package(package: str) -> Callable[[str], Any]:
     return find
 
 
+def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` that imports the names of a package on first use.
+
+    ``modules`` has, by module of the package, the names that it offers, separated by spaces.
+    """
+    module_of = {name: module for module, names in modules.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name not in module_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = load(f"{package}.{module_of[name]}:{name}")
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
+
+
 def option(
     default: Any,
     meaning: str,

@@ -1,18 +1,212 @@
-"""Bounds on regret from the similarity band, and the worst cases that reach them."""
+"""Similarity bands of candidate lists, and the bounds on regret that follow from them."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from mzseek.core.errors import DecisionError
-from mzseek.decision.bands import band_of, check_similarity
+from mzseek.core.ragged import gather_indices, pointers
+from mzseek.core.registry import check_name
+from mzseek.core.text import Table, Tabular
 from mzseek.decision.decide import check_within, regret
-from mzseek.decision.distributions import Distribution, Floats, distribution, expected_of_candidates
-from mzseek.decision.utilities import Within
+from mzseek.decision.distributions import (
+    Distribution,
+    Floats,
+    Ints,
+    binary_rows,
+    distribution,
+    expected_of_candidates,
+)
+from mzseek.decision.utilities import BAND_SIMILARITIES, UTILITIES, Within
+
+
+@dataclass(frozen=True)
+class Band:
+    """The similarity band of a set of candidates.
+
+    Attributes
+    ----------
+    low, high : float
+        Smallest and largest similarity of two different candidates: σ_min and σ_max.
+    """
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """``high − low``."""
+        return self.high - self.low
+
+
+def similarity_band(
+    fingerprints: Any, similarity: str = "tanimoto", reference: int | None = None
+) -> Band:
+    """Smallest and largest similarity among candidates.
+
+    Parameters
+    ----------
+    fingerprints : 0/1 array or CSR, shape (candidates, bits)
+        At least two. Equal rows are different candidates here: they make ``high`` 1.
+    similarity : str
+        "bits", "tanimoto", "cosine" or "f1".
+    reference : int, optional
+        Compare this row with all others, as the paper's figures do with the truth. By default all
+        pairs are compared, as its theorems need it.
+
+    Examples
+    --------
+    >>> rows = [[1, 1, 0], [1, 0, 0], [0, 1, 1]]
+    >>> similarity_band(rows)
+    Band(low=0.0, high=0.5)
+    >>> band = similarity_band(rows, reference=0)
+    >>> round(band.low, 3), band.high
+    (0.333, 0.5)
+    """
+    check_similarity(similarity)
+    indptr, indices, width = binary_rows(fingerprints)
+    count = len(indptr) - 1
+    if count < 2:
+        raise DecisionError("a similarity band needs at least two candidates, got 1")
+    if reference is not None and not 0 <= reference < count:
+        raise DecisionError(f"reference is {reference}, expected a row from 0 to {count - 1}")
+    rows = csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(count, width))
+    sizes = np.diff(indptr).astype(np.float64)
+    of = UTILITIES[similarity].of
+    if reference is not None:
+        bits = np.zeros(width, np.float32)
+        bits[indices[indptr[reference] : indptr[reference + 1]]] = 1
+        values = np.delete(of(rows @ bits, sizes[reference], sizes, width), reference)
+        return Band(float(values.min()), float(values.max()))
+    low, high = np.inf, -np.inf
+    turned = rows.T.tocsc()
+    for start in range(0, count, 512):  # lists of any length, in bounded memory
+        here = np.arange(start, min(start + 512, count))
+        values = of((rows[here] @ turned).toarray(), sizes[here, None], sizes, width)
+        values[np.arange(len(here)), here] = np.nan
+        low, high = min(low, float(np.nanmin(values))), max(high, float(np.nanmax(values)))
+    return Band(low, high)
+
+
+def band_of(known: Distribution, similarity: str = "tanimoto") -> Band:
+    """Band over all pairs of the distinct candidates of a distribution with at least two."""
+    check_similarity(similarity)
+    sizes = known.sizes
+    values = UTILITIES[similarity].of(known.overlaps, sizes[:, None], sizes, known.width)
+    above = values[np.triu_indices(len(known), 1)]
+    return Band(float(above.min()), float(above.max()))
+
+
+@dataclass(frozen=True)
+class Bands(Tabular):
+    """Similarity bands of many lists.
+
+    Attributes
+    ----------
+    low, high : float64 arrays, shape (lists,)
+        NaN for a list in which there is nothing to compare.
+    """
+
+    low: Floats
+    high: Floats
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """Lists in which there was something to compare."""
+        return np.isfinite(self.low)
+
+    def to_table(self) -> Table:
+        """One row for each list; nothing where there is nothing to compare."""
+        return Table({"low": self.low.tolist(), "high": self.high.tolist()}, "Similarity bands")
+
+    def medians(self) -> dict[str, float]:
+        """Medians of σ_min, σ_max and of the width, as in the paper's table."""
+        low, high = self.low[self.usable], self.high[self.usable]
+        if not len(low):
+            raise DecisionError("no list has two candidates to compare")
+        return {
+            "low": float(np.median(low)),
+            "high": float(np.median(high)),
+            "width": float(np.median(high - low)),
+        }
+
+
+def bands_of_lists(
+    fingerprints: csr_array,
+    candidates: Ints,
+    counts: Ints,
+    references: Ints | None,
+    similarity: str = "tanimoto",
+) -> Bands:
+    """Bands of many candidate lists.
+
+    Parameters
+    ----------
+    fingerprints : CSR of 0/1, shape (molecules, bits)
+    candidates : int array
+        Rows of ``fingerprints``, all lists concatenated.
+    counts : int array, shape (lists,)
+    references : int array, shape (lists,), or None
+        The row to compare each list's candidates with, itself left out where it is among them; None
+        compares all pairs of each list.
+    similarity : str
+        "bits", "tanimoto", "cosine" or "f1".
+    """
+    check_similarity(similarity)
+    indptr, indices, width = binary_rows(fingerprints)
+    _check_rows(candidates, counts, references, len(indptr) - 1)
+    bounds = pointers(counts)
+    low, high = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
+    of = UTILITIES[similarity].of
+    flags = np.zeros(width, np.float64)
+    for index, (start, end) in enumerate(pairwise(bounds)):
+        members = np.asarray(candidates[start:end], np.int64)
+        if references is None:
+            if len(members) > 1:
+                band = similarity_band(fingerprints[members], similarity)
+                low[index], high[index] = band.low, band.high
+            continue
+        reference = int(references[index])
+        members = members[members != reference]
+        if not len(members):
+            continue
+        mine = indices[indptr[reference] : indptr[reference + 1]]
+        flags[mine] = 1
+        ends, take = gather_indices(indptr, members)
+        sizes = np.diff(ends)
+        list_of = np.repeat(np.arange(len(members)), sizes)
+        common = np.bincount(list_of, weights=flags[indices[take]], minlength=len(members))
+        values = of(common, float(len(mine)), sizes.astype(np.float64), width)
+        flags[mine] = 0
+        low[index], high[index] = values.min(), values.max()
+    return Bands(low, high)
+
+
+def _check_rows(candidates: Ints, counts: Ints, references: Ints | None, rows: int) -> None:
+    if (np.asarray(counts) < 0).any() or np.sum(counts) != len(candidates):
+        raise DecisionError(
+            f"counts sum to {np.sum(counts):,}, but there are {len(candidates):,} candidates"
+        )
+    if references is not None and np.shape(references) != np.shape(counts):
+        raise DecisionError(
+            f"references have shape {np.shape(references)}, expected {np.shape(counts)}"
+        )
+    for name, rows_of in (("candidate", candidates), ("reference", references)):
+        selected = np.asarray([] if rows_of is None else rows_of, np.int64)
+        wrong = selected[(selected < 0) | (selected >= rows)]
+        if len(wrong):
+            raise DecisionError(f"{name} is {wrong[0]}, expected a row from 0 to {rows - 1}")
+
+
+def check_similarity(similarity: str) -> None:
+    """Refuse what is no similarity of vectors."""
+    check_name(BAND_SIMILARITIES, similarity, "similarity", DecisionError)
 
 
 def bound_hit_under_similarity(
@@ -37,8 +231,7 @@ def bound_hit_under_similarity(
     >>> round(bound_hit_under_similarity(0.1, 0.4, p_star=0.3, p_similarity=0.2), 3)
     0.09
     """
-    _check_band(low, high)
-    _check_unit(p_star=p_star, p_similarity=p_similarity)
+    _check_band(low, high, p_star=p_star, p_similarity=p_similarity)
     if p_similarity > p_star:
         raise DecisionError(
             f"p_similarity {p_similarity:g} is above p_star {p_star:g}, which is the largest"
@@ -67,8 +260,7 @@ def bound_similarity_under_hit(low: float, high: float, p_star: float) -> float:
     >>> bound_similarity_under_hit(0.1, 1.0, p_star=0.8)
     0.8
     """
-    _check_band(low, high)
-    _check_unit(p_star=p_star)
+    _check_band(low, high, p_star=p_star)
     if high == 1:
         return p_star
     return min(p_star, (high - low) / (1 - high) * (1 - p_star))
@@ -94,8 +286,7 @@ def agreement_guaranteed(low: float, high: float, p_star: float, margin: float) 
     >>> agreement_guaranteed(0.1, 1.0, p_star=0.8, margin=0.7)
     False
     """
-    _check_band(low, high)
-    _check_unit(p_star=p_star, margin=margin)
+    _check_band(low, high, p_star=p_star, margin=margin)
     if high == 1:
         return False
     return margin >= (high - low) / (1 - high) * (1 - p_star)
@@ -162,33 +353,23 @@ def bounds_under(similarity: str, known: Distribution) -> Bounds:
     best = int(np.argmax(expected_of_candidates(similarity, known)))
     second = float(np.partition(p, -2)[-2])
     band = band_of(known, similarity)
+    known_band = band.low, band.high, p_star
     return Bounds(
-        low=band.low,
-        high=band.high,
-        p_star=p_star,
+        *known_band,
         p_similarity=float(p[best]),
         margin=p_star - second,
-        hit_under_similarity=bound_hit_under_similarity(
-            band.low, band.high, p_star, float(p[best])
-        ),
-        similarity_under_hit=bound_similarity_under_hit(band.low, band.high, p_star),
-        agreement=agreement_guaranteed(band.low, band.high, p_star, p_star - second),
+        hit_under_similarity=bound_hit_under_similarity(*known_band, float(p[best])),
+        similarity_under_hit=bound_similarity_under_hit(*known_band),
+        agreement=agreement_guaranteed(*known_band, p_star - second),
     )
 
 
-def _check_band(low: float, high: float) -> None:
-    _check_unit(low=low, high=high)
-    if low > high:
-        raise DecisionError(f"the band is {low:g} to {high:g}, expected low at most high")
-
-
-def _check_unit(**values: float) -> None:
-    for name, value in values.items():
+def _check_band(low: float, high: float, **probabilities: float) -> None:
+    for name, value in {"low": low, "high": high, **probabilities}.items():
         if not 0 <= value <= 1:
             raise DecisionError(f"{name} is {value:g}, expected 0 to 1")
-
-
-_Family = tuple[npt.NDArray[np.uint8], Floats]
+    if low > high:
+        raise DecisionError(f"the band is {low:g} to {high:g}, expected low at most high")
 
 
 @dataclass(frozen=True)
@@ -217,7 +398,7 @@ class WorstCase:
     tight: bool
 
 
-def _against_bits(m: int, epsilon: float) -> _Family:
+def _against_bits(m: int, epsilon: float) -> tuple[npt.NDArray[np.uint8], Floats]:
     """One bit, its complement, and the neighbours of that: every bit is set in just under half."""
     unit = np.zeros(m, np.uint8)
     unit[0] = 1
@@ -228,7 +409,7 @@ def _against_bits(m: int, epsilon: float) -> _Family:
     return np.vstack([unit, complement, neighbours]), np.array(p)
 
 
-def _against_hit(m: int, epsilon: float) -> _Family:
+def _against_hit(m: int, epsilon: float) -> tuple[npt.NDArray[np.uint8], Floats]:
     """The zero vector is the mode by a little; all else is full, or full but for one bit."""
     ones = np.ones(m, np.uint8)
     almost = np.repeat(ones[None], m, axis=0)
@@ -238,24 +419,14 @@ def _against_hit(m: int, epsilon: float) -> _Family:
     return np.vstack([0 * ones, ones, almost]), np.array(p)
 
 
-@dataclass(frozen=True)
-class _Case:
-    family: Callable[[int, float], _Family]
-    limit: Callable[[int], float]
-    least_m: int
-    tight: bool
-
-
-_CASES: dict[tuple[str, str], _Case] = {
-    ("hit", "bits"): _Case(_against_bits, lambda m: 0.5, 3, tight=True),
-    ("tanimoto", "bits"): _Case(_against_bits, lambda m: 0.5, 3, tight=False),
-    ("cosine", "bits"): _Case(_against_bits, lambda m: 0.5, 3, tight=False),
-    # The theorem is for m > 3: of three bits, 000, 110 and 111 at a third each lose 2/9, not 1/5.
-    ("bits", "hit"): _Case(_against_hit, lambda m: (m - 2) / (m + 2), 4, tight=True),
-    ("tanimoto", "hit"): _Case(_against_hit, lambda m: (m - 1) / (m + 2), 4, tight=False),
-    ("cosine", "hit"): _Case(
-        _against_hit, lambda m: math.sqrt(m * (m - 1)) / (m + 2), 4, tight=False
-    ),
+# By utility evaluated under and utility decoded for: the paper's limit, and whether it is tight.
+_LIMITS: dict[tuple[str, str], tuple[Callable[[int], float], bool]] = {
+    ("hit", "bits"): (lambda m: 0.5, True),
+    ("tanimoto", "bits"): (lambda m: 0.5, False),
+    ("cosine", "bits"): (lambda m: 0.5, False),
+    ("bits", "hit"): (lambda m: (m - 2) / (m + 2), True),
+    ("tanimoto", "hit"): (lambda m: (m - 1) / (m + 2), False),
+    ("cosine", "hit"): (lambda m: math.sqrt(m * (m - 1)) / (m + 2), False),
 }
 
 
@@ -278,18 +449,20 @@ def worst_case(evaluated_under: str, decoded_for: str, m: int, epsilon: float = 
     >>> round(case.regret, 4), case.limit
     (0.75, 0.75)
     """
-    case = _CASES.get((evaluated_under, decoded_for))
-    if case is None:
-        cases = "; ".join(f"{u} decoded for {v}" for u, v in _CASES)
+    if (evaluated_under, decoded_for) not in _LIMITS:
+        cases = "; ".join(f"{u} decoded for {v}" for u, v in _LIMITS)
         raise DecisionError(
             f"no worst case of {evaluated_under!r} decoded for {decoded_for!r} is known, "
             f"expected one of: {cases}"
         )
-    if m < case.least_m:
-        raise DecisionError(f"m is {m}, expected at least {case.least_m}")
+    # The theorem is for m > 3: of three bits, 000, 110 and 111 at a third each lose 2/9, not 1/5.
+    family, least_m = (_against_bits, 3) if decoded_for == "bits" else (_against_hit, 4)
+    if m < least_m:
+        raise DecisionError(f"m is {m}, expected at least {least_m}")
     largest = 0.5 / (2 * m)  # beyond it, probabilities turn negative
     if not 0 < epsilon < largest:
         raise DecisionError(f"epsilon is {epsilon:g}, expected above 0 and below {largest:g}")
-    fingerprints, p = case.family(m, epsilon)
+    fingerprints, p = family(m, epsilon)
+    limit, tight = _LIMITS[evaluated_under, decoded_for]
     lost = regret(evaluated_under, decoded_for, fingerprints, p, within="all")
-    return WorstCase(fingerprints, p, lost, case.limit(m), case.tight)
+    return WorstCase(fingerprints, p, lost, limit(m), tight)

@@ -70,14 +70,11 @@ def decode_bits(candidates: Distribution, *, bound: bool = True) -> Decoded:
     return Decoded(chosen.astype(np.uint8), value, value)
 
 
-def _of_candidates(candidates: Distribution) -> Floats:
+def _bits_of_candidates(candidates: Distribution) -> Floats:
     if not candidates.width:
         return np.ones(len(candidates))
     q = candidates.marginals
     return np.asarray(((1 - q).sum() + candidates.sums_over_bits(2 * q - 1)) / candidates.width)
-
-
-BITS_RULES = Rules(bit_agreement_of, decode_bits, _of_candidates)
 
 
 def decode_cosine(candidates: Distribution, *, bound: bool = True) -> Decoded:
@@ -107,14 +104,11 @@ def cosine_weights(candidates: Distribution) -> Floats:
     )
 
 
-def _of_candidates_cosine(candidates: Distribution) -> Floats:
+def _cosine_of_candidates(candidates: Distribution) -> Floats:
     # Linear in the decision's bits, so that no pair of candidates has to be looked at.
     sizes = candidates.sizes
     values = candidates.sums_over_bits(cosine_weights(candidates)) / np.sqrt(np.maximum(sizes, 1))
     return np.where(sizes == 0, candidates.probability_of_zero, values)
-
-
-COSINE_RULES = Rules(lambda d, a, b, _: cosine_of(d, a, b), decode_cosine, _of_candidates_cosine)
 
 
 def decode_f1(candidates: Distribution, *, bound: bool = True) -> Decoded:
@@ -180,9 +174,6 @@ def largest(values: Floats, count: int) -> Ints:
     return np.argpartition(-values, count - 1)[:count]
 
 
-F1_RULES = Rules(lambda d, a, b, _: f1_of(d, a, b), decode_f1)
-
-
 def decode_hit(candidates: Distribution, *, bound: bool = True) -> Decoded:
     """Return the most probable fingerprint; the first of several.
 
@@ -191,13 +182,6 @@ def decode_hit(candidates: Distribution, *, bound: bool = True) -> Decoded:
     best = int(np.argmax(candidates.probabilities))
     value = float(candidates.probabilities[best])
     return Decoded(candidates.bits_of(best), value, value)
-
-
-def _of(dot: Any, size_a: Any, size_b: Any, width: int) -> Any:
-    return ((dot == size_a) & (dot == size_b)).astype(np.float64)
-
-
-HIT_RULES = Rules(_of, decode_hit, lambda candidates: candidates.probabilities)
 
 
 # Decisions times candidates that enumeration may look at: some 40 ms.
@@ -382,8 +366,11 @@ def _after_flips(
     gained = p * (common + 1) / some
     shrunk = p * common / np.maximum(union - 1, 1)
     lost = p * (common - 1) / some
-    weights = np.where(bits[candidates.indices] == 1, (lost - shrunk)[candidates.row_of_entry],
-                       (gained - grown)[candidates.row_of_entry])  # fmt: skip
+    removed, added = (
+        (lost - shrunk)[candidates.row_of_entry],
+        (gained - grown)[candidates.row_of_entry],
+    )
+    weights = np.where(bits[candidates.indices] == 1, removed, added)
     sums = np.bincount(candidates.indices, weights=weights, minlength=candidates.width)
     after = np.where(bits == 1, shrunk.sum() + sums, grown.sum() + sums)
     if bits.sum() == 1:
@@ -400,4 +387,14 @@ def _reached(candidates: Distribution, bits: npt.NDArray[np.uint8]) -> tuple[flo
     return float((common / union) @ candidates.probabilities), common, union
 
 
-TANIMOTO_RULES = Rules(lambda d, a, b, _: tanimoto_of(d, a, b), decode_tanimoto)
+def _hit_of(dot: Any, size_a: Any, size_b: Any, width: int) -> Any:
+    return ((dot == size_a) & (dot == size_b)).astype(np.float64)
+
+
+RULES: dict[str, Rules] = {
+    "hit": Rules(_hit_of, decode_hit, lambda candidates: candidates.probabilities),
+    "bits": Rules(bit_agreement_of, decode_bits, _bits_of_candidates),
+    "tanimoto": Rules(lambda d, a, b, _: tanimoto_of(d, a, b), decode_tanimoto),
+    "cosine": Rules(lambda d, a, b, _: cosine_of(d, a, b), decode_cosine, _cosine_of_candidates),
+    "f1": Rules(lambda d, a, b, _: f1_of(d, a, b), decode_f1),
+}

@@ -24,8 +24,6 @@ class Utility:
     ----------
     name, label : str
         In code, and for people.
-    code : str
-        ``module:name`` of its `Rules`; it is loaded when they are first asked for.
     vectorwise : bool
         Whether it is a similarity of vectors in the sense of the paper's theorems: in [0, 1], the
         same both ways, and 1 of equal vectors. Bit accuracy is one, too (its section 4.2).
@@ -33,13 +31,12 @@ class Utility:
 
     name: str
     label: str
-    code: str
     vectorwise: bool = False
 
     @cached_property
     def rules(self) -> "Rules":
-        """How it is computed and decided for."""
-        rules: Rules = load(self.code)
+        """How it is computed and decided for; loaded when it is first asked for."""
+        rules: Rules = load("mzseek.decision.decoders:RULES")[self.name]
         return rules
 
     @property
@@ -56,11 +53,11 @@ class Utility:
 UTILITIES: dict[str, Utility] = {
     utility.name: utility
     for utility in (
-        Utility("hit", "HR@1", "mzseek.decision.decoders:HIT_RULES"),
-        Utility("bits", "bit accuracy", "mzseek.decision.decoders:BITS_RULES", vectorwise=True),
-        Utility("tanimoto", "Tanimoto", "mzseek.decision.decoders:TANIMOTO_RULES", vectorwise=True),
-        Utility("cosine", "cosine", "mzseek.decision.decoders:COSINE_RULES", vectorwise=True),
-        Utility("f1", "F1", "mzseek.decision.decoders:F1_RULES", vectorwise=True),
+        Utility("hit", "HR@1"),
+        Utility("bits", "bit accuracy", vectorwise=True),
+        Utility("tanimoto", "Tanimoto", vectorwise=True),
+        Utility("cosine", "cosine", vectorwise=True),
+        Utility("f1", "F1", vectorwise=True),
     )
 }
 BAND_SIMILARITIES = tuple(name for name, utility in UTILITIES.items() if utility.vectorwise)

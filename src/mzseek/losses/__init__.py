@@ -5,9 +5,9 @@ Each is a pure function. ``target`` is a 0/1 tensor of shape (batch, bits) or th
 concatenated, and ``counts`` says how many each query has.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mzseek.core.registry import load
+from mzseek.core.registry import lazy_names
 from mzseek.losses.registry import LOSSES, Loss, loss_named
 
 if TYPE_CHECKING:
@@ -19,14 +19,8 @@ __all__ = [
     "pairwise",
 ]  # fmt: skip
 
-_FUNCTIONS = {
-    **dict.fromkeys(("bce", "cosine", "focal", "iou"), "mzseek.losses.fingerprint"),
-    **dict.fromkeys(("combined", "contrastive", "pairwise"), "mzseek.losses.ranking"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load the functions, which need torch, when they are first used."""
-    if name in _FUNCTIONS:
-        return load(f"{_FUNCTIONS[name]}:{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The functions, which need torch, are loaded when they are first used.
+__getattr__ = lazy_names(
+    "mzseek.losses",
+    {"fingerprint": "bce cosine focal iou", "ranking": "combined contrastive pairwise"},
+)

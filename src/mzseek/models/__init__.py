@@ -3,9 +3,9 @@
 Registries and descriptions load no torch; the networks do, when they are first used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mzseek.core.registry import load
+from mzseek.core.registry import lazy_names
 from mzseek.models.configs import (
     BASELINES,
     ENCODERS,
@@ -21,13 +21,6 @@ if TYPE_CHECKING:
     from mzseek.models.model import Output, Retriever
     from mzseek.models.scorers import Scorer
 
-_NETWORKS = {
-    "FingerprintHead": "mzseek.models.layers:FingerprintHead",
-    "Output": "mzseek.models.model:Output",
-    "Retriever": "mzseek.models.model:Retriever",
-    "Scorer": "mzseek.models.scorers:Scorer",
-}
-
 __all__ = [
     "BASELINES",
     "ENCODERS",
@@ -42,9 +35,8 @@ __all__ = [
     "scorer_part",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the networks, which need torch, when they are first used."""
-    if name in _NETWORKS:
-        return load(_NETWORKS[name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The networks, which need torch, are loaded when they are first used.
+__getattr__ = lazy_names(
+    "mzseek.models",
+    {"layers": "FingerprintHead", "model": "Output Retriever", "scorers": "Scorer"},
+)
