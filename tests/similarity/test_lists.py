@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from mzseek.core.errors import SimilarityError
-from mzseek.similarity import SIMILARITIES
 from mzseek.similarity.lists import LIST_SIMILARITIES, list_similarities
 from mzseek.similarity.soft import candidate_cosine
 from mzseek.tensors import SparseRows
+
+from .conftest import SIMILARITIES
 
 
 def list_similarity(predictions, candidates, counts, kind: str = "cosine") -> np.ndarray:

@@ -7,9 +7,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 from torch.autograd import gradcheck
 
-from mzseek.similarity import SIMILARITIES
 from mzseek.similarity.soft import candidate_cosine, soft_cosine, soft_tanimoto
 from mzseek.tensors import SparseRows, query_index
+
+from .conftest import SIMILARITIES
 
 SOFT = {"cosine": soft_cosine, "soft-tanimoto": soft_tanimoto}
 

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from mzseek.tensors import Deferred, SparseRows, deferred
-from mzseek.tensors.deferral import defer
+from mzseek.tensors.products import defer
 from mzseek.training.optimizer import ClippedAdam, Update, update_by_parts, update_fused, update_on
 
 GROUP = {"lr": 3e-3, "betas": (0.9, 0.999), "eps": 1e-8}

@@ -8,13 +8,23 @@ from mzseek.core.errors import ModelError
 from mzseek.core.registry import ComponentConfig, NoOptions, component_from, load, option
 
 if TYPE_CHECKING:
-    from mzseek.models.encoders import Encoder
     from mzseek.models.model import Retriever
-    from mzseek.models.scorers import Scorer
 
 
 @dataclass(frozen=True)
-class EncoderKind:
+class _ComponentKind:
+    name: str
+    code: str
+    options: type
+
+    @property
+    def network(self) -> Any:
+        """The class of its network, which loads torch."""
+        return load(self.code)
+
+
+@dataclass(frozen=True)
+class EncoderKind(_ComponentKind):
     """A registered encoder.
 
     Attributes
@@ -34,19 +44,10 @@ class EncoderKind:
         The option that is the number of its equal layers, where there is one.
     """
 
-    name: str
-    code: str
-    options: type
     reads: str
     sees_spectrum: bool = True
     takes_bins: bool = False
     repeats: str | None = None
-
-    @property
-    def network(self) -> "type[Encoder]":
-        """The class of its network."""
-        network: type[Encoder] = load(self.code)
-        return network
 
 
 def _dropout() -> Any:
@@ -148,7 +149,7 @@ ENCODERS: dict[str, EncoderKind] = {
 
 
 @dataclass(frozen=True)
-class ScorerKind:
+class ScorerKind(_ComponentKind):
     """A registered scorer.
 
     Attributes
@@ -157,10 +158,10 @@ class ScorerKind:
     code : str
         The class of its network, ``module:name``, built from the options and the sizes by name; it
         loads torch.
-    reads_fingerprint : bool
-        Whether it reads the predicted fingerprint (or the embedding).
     options : type
         A dataclass: the options that it has.
+    reads_fingerprint : bool
+        Whether it reads the predicted fingerprint (or the embedding).
     sizes : tuple of str
         What else its network is built from: ``width``, the length of an embedding, and ``bits``,
         that of a fingerprint.
@@ -170,19 +171,10 @@ class ScorerKind:
         Where a score is a plain similarity of the predicted fingerprint: its name.
     """
 
-    name: str
-    code: str
     reads_fingerprint: bool
-    options: type = NoOptions
     sizes: tuple[str, ...] = ()
     maps_candidates: bool = True
     similarity: str | None = None
-
-    @property
-    def network(self) -> "type[Scorer]":
-        """The class of its network."""
-        network: type[Scorer] = load(self.code)
-        return network
 
 
 @dataclass(frozen=True)
@@ -213,19 +205,18 @@ SCORERS: dict[str, ScorerKind] = {
     kind.name: kind
     for kind in (
         ScorerKind(
-            "fp-cos", f"{_SCORERS}:FpCos", reads_fingerprint=True, maps_candidates=False,
-            similarity="cosine",
+            "fp-cos", f"{_SCORERS}:FpCos", NoOptions, reads_fingerprint=True,
+            maps_candidates=False, similarity="cosine",
         ),
         ScorerKind(
-            "emb-cos", f"{_SCORERS}:EmbCos", reads_fingerprint=False, options=EmbCosOptions,
+            "emb-cos", f"{_SCORERS}:EmbCos", EmbCosOptions, reads_fingerprint=False,
             sizes=("width", "bits"),
         ),
         ScorerKind(
-            "fp-mlp", f"{_SCORERS}:FpMlp", reads_fingerprint=True, options=FpMlpOptions,
-            sizes=("bits",),
+            "fp-mlp", f"{_SCORERS}:FpMlp", FpMlpOptions, reads_fingerprint=True, sizes=("bits",)
         ),
         ScorerKind(
-            "emb-mlp", f"{_SCORERS}:EmbMlp", reads_fingerprint=False, options=EmbMlpOptions,
+            "emb-mlp", f"{_SCORERS}:EmbMlp", EmbMlpOptions, reads_fingerprint=False,
             sizes=("width", "bits"),
         ),
     )

@@ -2,7 +2,6 @@
 
 from mzseek.similarity.packed import tanimoto_blocks
 from mzseek.similarity.rows import (
-    SIMILARITIES,
     bit_agreement_of,
     checked_rows,
     cosine,
@@ -12,14 +11,12 @@ from mzseek.similarity.rows import (
     minmax_of,
     minmax_tanimoto,
     overlap,
-    similarity,
     soft_tanimoto,
     tanimoto,
     tanimoto_of,
 )
 
 __all__ = [
-    "SIMILARITIES",
     "bit_agreement_of",
     "checked_rows",
     "cosine",
@@ -29,7 +26,6 @@ __all__ = [
     "minmax_of",
     "minmax_tanimoto",
     "overlap",
-    "similarity",
     "soft_tanimoto",
     "tanimoto",
     "tanimoto_blocks",

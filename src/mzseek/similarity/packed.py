@@ -14,6 +14,7 @@ from mzseek.similarity.rows import tanimoto_of
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 WORD = 64
 
 
@@ -52,8 +53,11 @@ def packed_tanimoto(rows: Words, others: Words) -> npt.NDArray[np.float32]:
     [[1.0, 0.33000001311302185], [0.33000001311302185, 1.0]]
     """
     similarities = np.empty((len(rows), len(others)), np.float32)
-    fill = _fill_by_rows if is_plain() else _fill
-    fill(rows, others, _sizes(rows), _sizes(others), similarities)
+    if is_plain():
+        for row, words in enumerate(rows):
+            similarities[row] = _row_tanimoto(words, others, _sizes(others))
+    else:
+        _fill(rows, others, _sizes(rows), _sizes(others), similarities)
     return similarities
 
 
@@ -61,18 +65,11 @@ def _sizes(rows: Words) -> Ints:
     return np.asarray(np.bitwise_count(rows).sum(1), np.int64)
 
 
-def _fill_by_rows(
-    rows: Words,
-    others: Words,
-    row_bits: Ints,
-    other_bits: Ints,
-    similarities: npt.NDArray[np.float32],
-) -> None:
-    """As `_fill`, by numpy: three loops of Python's own would take minutes."""
-    for row, bits in enumerate(row_bits.tolist()):
-        common = np.bitwise_count(rows[row] & others).sum(1, dtype=np.int64)
-        either = bits + other_bits - common
-        similarities[row] = np.where(either > 0, common / np.maximum(either, 1), 1.0)
+def _row_tanimoto(row: Words, others: Words, other_bits: Ints) -> Floats:
+    """Similarities of one row, by numpy: three loops of Python's own would take minutes."""
+    common = np.bitwise_count(row & others).sum(1, dtype=np.int64)
+    either = np.bitwise_count(row).sum(dtype=np.int64) + other_bits - common
+    return np.where(either > 0, common / np.maximum(either, 1), 1.0)
 
 
 @compiled
@@ -133,7 +130,6 @@ def tanimoto_blocks(
         yield start, tanimoto_of(common, sizes, other_bits[None, :])
 
 
-Floats = npt.NDArray[np.float64]
 _DENSE = 8  # words of frequent bits
 _LANES = 8  # separate partial sums, for processors that add several numbers at once
 
@@ -201,9 +197,7 @@ class ReferenceSimilarity:
             return sums, similarities
         sizes = _sizes(self.references)
         for row, words in enumerate(rows):
-            common = np.bitwise_count(words & self.references).sum(1, dtype=np.int64)
-            either = np.bitwise_count(words).sum(dtype=np.int64) + sizes - common
-            values = np.where(either > 0, common / np.maximum(either, 1), 1.0)
+            values = _row_tanimoto(words, self.references, sizes)
             values[~included | (maybe_same & (values >= same))] = 0
             for column, of_sum in enumerate(weights.T):
                 weighted = values * of_sum

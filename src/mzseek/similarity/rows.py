@@ -1,14 +1,13 @@
 """Similarities of fingerprints row by row, dense or sparse, each formula once."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
 from mzseek.core.errors import SimilarityError
-from mzseek.core.registry import choose
 
 Floats = npt.NDArray[Any]
 
@@ -104,32 +103,24 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 Rows = Any  # a dense array or scipy's CSR, whose types say nothing to a checker
 Values = npt.NDArray[np.float64]
-RowSimilarity = Callable[[Rows, Rows], Values]
 
 # Rows become float64 so many at a time: 128 dense rows of 4,096 bits are 4 MB.
 _DENSE_ROWS = 128
 _SPARSE_ROWS = 65_536
 
 
-class Overlap(NamedTuple):
-    """Bits that two rows have in common, and bits of each: one value for each row each."""
-
-    dot: Values
-    size_a: Values
-    size_b: Values
-
-
-def overlap(rows: Rows, others: Rows) -> Overlap:
+def overlap(rows: Rows, others: Rows) -> list[Values]:
     """Count the common bits and the bits of each pair of rows; whatever is not 0 is a set bit.
 
-    Arguments are as in `tanimoto`.
+    Arguments are as in `tanimoto`; returns three arrays: common bits, bits of the rows, of the
+    others.
 
     Examples
     --------
     >>> overlap([[1, 1, 0]], csr_array([[0, 1, 1]]))
-    Overlap(dot=array([1.]), size_a=array([2.]), size_b=array([2.]))
+    [array([1.]), array([2.]), array([2.])]
     """
-    return Overlap(*_statistics(rows, others, _overlap, binary=True))
+    return _statistics(rows, others, _overlap, binary=True)
 
 
 def tanimoto(rows: Rows, others: Rows) -> Values:
@@ -220,28 +211,6 @@ def cosine(rows: Rows, others: Rows) -> Values:
     [0.96, 0.0, 1.0]
     """
     return cosine_of(*_statistics(rows, others, lambda a, b: (_dot(a, b), _dot(a, a), _dot(b, b))))
-
-
-SIMILARITIES: dict[str, RowSimilarity] = {
-    "cosine": cosine,
-    "tanimoto": tanimoto,
-    "soft-tanimoto": soft_tanimoto,
-    "minmax-tanimoto": minmax_tanimoto,
-    "f1": f1,
-}
-
-
-def similarity(name: str) -> RowSimilarity:
-    """Return the similarity of that name; an unknown one is refused with the list of those known.
-
-    It takes two matrices of the same shape to one value for each row.
-
-    Examples
-    --------
-    >>> similarity("f1")([1, 1, 0], [0, 1, 1]).tolist()
-    [0.5]
-    """
-    return choose(SIMILARITIES, name, "similarity", SimilarityError)
 
 
 def checked_rows(values: Rows, name: str = "rows") -> Rows:
