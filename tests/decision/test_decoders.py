@@ -1,43 +1,25 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from mzseek.decision import distribution
 from mzseek.decision.decoders import (
-    _after_flips,
-    _reached,
     decode_bits,
     decode_cosine,
     decode_f1,
-    decode_hit,
     decode_tanimoto,
     enumerate_tanimoto,
-    largest,
     search_tanimoto,
-    size_marginals,
     tanimoto_bound,
 )
 
-from .conftest import TOY, TOY_P, candidate_sets, every, expected_by_hand
+from .conftest import candidate_sets, every, expected_by_hand
 
 # That no fingerprint is better than what a decoder returns is tested in test_decide.py.
 
 
 def test_a_bit_that_half_of_the_probability_has_is_not_set() -> None:
     assert decode_bits(distribution([[1, 1], [0, 1]], [0.5, 0.5])).bits.tolist() == [0, 1]
-
-
-def test_fingerprints_without_bits_are_right() -> None:
-    got = decode_bits(distribution(np.zeros((2, 0)), [0.5, 0.5]))
-    assert (got.bits.shape, got.value) == ((0,), 1.0)
-
-
-def test_the_most_probable_fingerprint_is_the_hit_decision() -> None:
-    got = decode_hit(distribution([[1, 0], [0, 1], [1, 0]], [0.3, 0.4, 0.3]))
-    assert (got.bits.tolist(), got.value) == ([1, 0], pytest.approx(0.6)), "equal rows add up"
-    assert decode_hit(distribution([[0, 1], [1, 0]], [0.5, 0.5])).bits.tolist() == [0, 1]
-    assert decode_hit(distribution(np.zeros((1, 3)), [1])).bits.tolist() == [0, 0, 0]
 
 
 def test_the_zero_vector_is_decided_for_where_it_is_likely_enough() -> None:
@@ -49,32 +31,6 @@ def test_the_zero_vector_is_decided_for_where_it_is_likely_enough() -> None:
     assert (got.bits.tolist(), got.value) == ([1, 1, 1, 1], pytest.approx(0.35))
     got = decode_f1(distribution([[0, 0], [1, 0], [0, 1]], [0.6, 0.2, 0.2]))
     assert (got.bits.tolist(), got.value) == ([0, 0], 0.6)
-
-
-def test_cosine_takes_every_bit_of_the_papers_example() -> None:
-    got = decode_cosine(distribution(TOY, TOY_P))
-    assert got.bits.tolist() == [1] * 5
-    # Of two bits cos = √(2/5), of three √(3/5).
-    assert got.value == pytest.approx(0.6 * np.sqrt(2 / 5) + 0.4 * np.sqrt(3 / 5))
-
-
-@given(candidate_sets())
-def test_size_marginals_are_counted_by_bit_and_size(found) -> None:
-    rows, p = found
-    known = distribution(rows, p)
-    used, (sizes, _) = np.flatnonzero(known.used), known.by_size
-    got = size_marginals(known, used, sizes)
-    for i, bit in enumerate(used):
-        for j, size in enumerate(sizes):
-            here = (rows[:, bit] == 1) & (rows.sum(1) == size)
-            assert got[i, j] == pytest.approx(p[here].sum(), abs=1e-12)
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.integers(1, 10))
-def test_the_largest_are_no_smaller_than_the_rest(values, count: int) -> None:
-    indices = largest(np.array(values, float), count)
-    assert len(set(indices.tolist())) == min(count, len(values))
-    assert sorted(np.array(values)[indices]) == sorted(values)[-count:]
 
 
 @given(candidate_sets(bits=10))
@@ -110,18 +66,6 @@ def test_the_bound_holds_whatever_is_known_to_be_reached(found) -> None:
     values = expected_by_hand("tanimoto", every(rows.shape[1]), rows, p)
     for least in (0.0, np.median(values), values.max()):
         assert tanimoto_bound(known, least) >= values.max() - 1e-12
-
-
-@given(candidate_sets(bits=5))
-def test_a_flip_is_worth_what_counting_anew_says(found) -> None:
-    rows, p = found
-    known = distribution(rows, p)
-    for bits in every(rows.shape[1]):
-        value, common, union = _reached(known, bits)
-        assert value == pytest.approx(expected_by_hand("tanimoto", [bits], rows, p)[0], abs=1e-12)
-        flipped = bits ^ np.eye(len(bits), dtype=np.uint8)
-        wanted = expected_by_hand("tanimoto", flipped, rows, p)
-        assert _after_flips(known, bits, common, union) == pytest.approx(wanted, abs=1e-12)
 
 
 @given(candidate_sets(bits=6))

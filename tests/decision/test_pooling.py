@@ -77,18 +77,6 @@ def test_one_spectrum_has_the_probabilities_that_it_has_alone(seed: int, depende
     assert together.tobytes() == calibration.posterior(scores, counts).tobytes()
 
 
-def test_the_order_of_candidates_follows_the_sums_whatever_the_dependence() -> None:
-    scores, counts, groups = features(np.random.default_rng(3), 40)
-    bare = pool_scores(scores, counts, groups)
-    for dependence in (0.0, 0.5, 1.0):
-        found = pool_scores(scores, counts, groups, Pooling(dependence))
-        start = 0
-        for count in found.counts:
-            here = slice(start, start + count)
-            assert np.argsort(found.scores[here]).tolist() == np.argsort(bare.scores[here]).tolist()
-            start += count
-
-
 @pytest.mark.parametrize("dependence", [0.0, 0.3, 0.6, 0.9, 1.0])
 def test_the_dependence_that_truths_were_drawn_with_is_found(dependence: float) -> None:
     rng = np.random.default_rng(0)
@@ -155,16 +143,6 @@ def test_each_group_counts_once() -> None:
 
 def test_groups_of_one_spectrum_say_nothing_and_promise_nothing() -> None:
     assert fit_pooling([1.0, 0.0, 2.0], [2, 1], [1, 0, 1], ["a", "b"], PLAIN) == Pooling(1.0)
-
-
-def test_a_floor_stays_a_floor() -> None:
-    rng = np.random.default_rng(2)
-    scores, counts, labels, groups = correlated(rng, 300, 0.3)
-    calibration = Calibration(0.7, 0.0, 0.2)
-    sums = pool_scores(scores, counts, groups,
-                       fit_pooling(scores, counts, labels, groups, calibration))  # fmt: skip
-    p = calibration.posterior(sums.scores, sums.counts)
-    assert p.min() >= 0.2 / 6 - 1e-12
 
 
 @pytest.mark.parametrize(

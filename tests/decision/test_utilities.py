@@ -4,7 +4,6 @@ import sys
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from mzseek.core.errors import DecisionError
@@ -12,7 +11,7 @@ from mzseek.decision import UTILITIES, distribution, expected_utility, utility_n
 from mzseek.decision.distributions import expected, expected_of_candidates
 from mzseek.decision.utilities import BAND_SIMILARITIES
 
-from .conftest import FORMS, SIMILARITIES, candidate_sets, every, expected_by_hand
+from .conftest import SIMILARITIES, candidate_sets, every, expected_by_hand
 from .conftest import UTILITIES as NAMES
 
 
@@ -52,13 +51,6 @@ def test_candidates_are_worth_what_the_definition_says(name: str, found) -> None
     assert got == pytest.approx(expected_by_hand(name, decisions, rows, p), abs=1e-12)
 
 
-@given(candidate_sets(), st.sampled_from(sorted(FORMS)), st.sampled_from(NAMES))
-def test_predictions_come_in_every_form(found, form: str, name: str) -> None:
-    rows, p = found
-    wanted = expected_utility(name, rows[0], rows, p)
-    assert expected_utility(name, FORMS[form](rows[:1]), FORMS[form](rows), p) == wanted
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_fingerprints_without_bits_are_all_alike(name: str) -> None:
     nothing = np.zeros((2, 0))
@@ -91,13 +83,6 @@ def test_what_is_no_prediction_is_refused(prediction, reason: str) -> None:
 
 ROWS = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
 KNOWN = distribution(ROWS, [0.4, 0.3, 0.1, 0.2])
-
-
-@pytest.mark.parametrize("name", UTILITIES)
-def test_a_decision_that_is_the_truth_is_worth_one(name: str) -> None:
-    for size in (0.0, 1.0, 4.0):
-        found = UTILITIES[name].of(np.float64(size), np.float64(size), np.float64(size), 4)
-        assert float(found) == 1.0
 
 
 @pytest.mark.parametrize("name", UTILITIES)

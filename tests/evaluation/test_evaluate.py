@@ -106,14 +106,6 @@ def test_the_model_is_not_needed(loss: str, trained, copied, monkeypatch) -> Non
             assert facts == original | {"run": str(run.folder.resolve())}
 
 
-def test_a_fold_that_was_not_predicted_is_predicted_once(copied, small: Prepared) -> None:
-    run = copied("bce")
-    one = evaluate(run, Scoring(fold="train"))
-    assert len(one.values["tanimoto"]) == len(small.in_fold("train"))
-    shutil.rmtree(run.folder / "checkpoints")
-    assert evaluate(run, Scoring(fold="train")).to_dict() == one.to_dict()
-
-
 @pytest.mark.parametrize("kind", ROWS)
 def test_similarities_are_those_of_dense_rows(
     kind: str, trained, small: Prepared, monkeypatch
@@ -304,7 +296,7 @@ def test_spectra_without_a_list_are_counted(trained, small, tmp_path: Path) -> N
     [("fp-mlp", "mlp", "nothing makes them the bits"), ("emb-cos", "mlp", "predicts none"),
      ("bce", "random", "predicts none")],
 )  # fmt: skip
-def test_without_a_fingerprint_there_are_hit_rates_alone(loss, model, reason, trained) -> None:
+def test_bits_that_a_network_reads_have_no_tanimoto(loss, model, reason, trained) -> None:
     found = evaluate(trained(loss, model=model))
     assert set(found.values) == set(HITS)
     assert reason in found.to_dict()["no_fingerprint"]

@@ -12,8 +12,8 @@ from mzseek.core.ragged import Ragged
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import fit_temperature, posterior
 from mzseek.evaluation.information_gain import contributions_of, information_gain
-from mzseek.evaluation.posteriors import PooledCalibration, calibrate, calibration_lists
-from mzseek.evaluation.scored import Scoring, labels_of
+from mzseek.evaluation.posteriors import calibrate, calibration_lists
+from mzseek.evaluation.scored import Scoring
 from mzseek.metrics import bootstrap
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
@@ -85,26 +85,6 @@ def test_a_run_that_repeats_the_prior_adds_nothing_to_it(scored, trained) -> Non
     found = information_gain(same, prior)
     assert found.of_run == pytest.approx(0, abs=0.05)
     assert found.given_prior.mean() < 0.3  # eight molecules: weights are off by chance
-
-
-def test_validation_is_measured_by_fits_on_other_molecules(trained) -> None:
-    run = trained("emb-cos")
-    how = Scoring(fold="val")
-    found, lists = information_gain(run, how=how), calibration_lists(run, how).val
-    assert sorted(found.truth.queries.tolist()) == lists.queries.tolist()
-    # Whatever the parts are: no list was read by the fit that had its molecule.
-    whole = of_truth(calibrate(run, how).val)
-    assert not np.allclose(found.truth.run, whole)
-    molecules = np.unique(lists.molecule)
-    assert len(molecules) == 8
-    fitted = PooledCalibration.fit(lists, how, pooled=False)
-    for molecule in molecules:
-        held = lists.molecule == molecule
-        own = lists.select(held)
-        told = found.truth.run[np.isin(found.truth.queries, own.queries)]
-        with_it = fitted.calibration.posterior(own.scores, own.counts)
-        labels = labels_of(own, how.identity)
-        assert told != pytest.approx(Ragged(own.counts).sum(np.where(labels, with_it, 0)))
 
 
 def test_what_a_molecule_of_validation_says_does_not_reach_its_own_fit(scored) -> None:

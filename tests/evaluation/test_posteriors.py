@@ -109,23 +109,6 @@ def test_the_order_of_a_list_does_not_matter(copied) -> None:
     assert same(one.val, other.val)
 
 
-def test_the_truth_is_not_put_first(copied, small: Prepared) -> None:
-    run = copied("emb-cos")
-    for fold in ("train", "val", "test"):
-        calibrate(run, Scoring(fold=fold))  # predicts the fold, once
-    reorder(run, truth_first=True)
-    places, chances = [], []
-    for fold in ("train", "val", "test"):
-        for setting in ("mass", "formula"):
-            found = calibrate(run, Scoring(fold=fold, candidates=setting)).evaluated
-            for here, count in zip(slices(found)[::2], found.counts[::2], strict=True):
-                places.append(bool(found.labels[here][0]))
-                chances.append(found.labels[here].sum() / count)
-    spread = np.sqrt(sum(c * (1 - c) for c in chances))
-    assert len(places) > 70  # one list a molecule and setting
-    assert abs(sum(places) - sum(chances)) < 3 * spread
-
-
 def test_the_calibration_is_fitted_on_validation_alone(copied) -> None:
     run, other = copied("emb-cos", name="as it is"), copied("emb-cos", name="changed")
     rewrite(other, "scores", lambda scores: -3 * scores, fold="test")

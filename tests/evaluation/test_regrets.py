@@ -5,7 +5,7 @@ import pytest
 
 from mzseek.core.errors import RunError
 from mzseek.datasets.prepared import Prepared
-from mzseek.decision import UTILITIES, Bounds, bayes_decision, expected_utility, regret_bounds
+from mzseek.decision import UTILITIES
 from mzseek.evaluation.posteriors import Posterior, calibrate
 from mzseek.evaluation.regrets import FoldRegrets, fold_regrets, regrets_of
 from mzseek.evaluation.scored import Scoring
@@ -81,18 +81,6 @@ def test_no_list_exceeds_a_bound_and_some_decisions_differ(posterior, small) -> 
         assert (each.hit_lost >= 0).all()
         assert not (each.guaranteed & ~each.agreed).any()
     assert not found["tanimoto"].agreed.all()
-
-
-def test_they_are_what_the_decisions_of_single_lists_say(posterior, small) -> None:
-    found = fold_regrets(posterior, small, ["tanimoto"])["tanimoto"]
-    for place, known in enumerate(lists_of(posterior, small)):
-        rows, p = np.array(list(known)), list(known.values())
-        best = bayes_decision("tanimoto", rows, p).expected_utility
-        mode = rows[int(np.argmax(p))]
-        lost = best - expected_utility("tanimoto", mode, rows, p)
-        assert found.similarity_lost[place] == pytest.approx(lost, abs=1e-12)
-        bounds: Bounds = regret_bounds("tanimoto", rows, p)
-        assert found.hit_bound[place] == pytest.approx(bounds.similarity_under_hit, abs=1e-12)
 
 
 def test_a_theorem_that_fails_is_counted() -> None:

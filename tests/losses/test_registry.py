@@ -1,6 +1,6 @@
 import inspect
-from dataclasses import FrozenInstanceError, fields, is_dataclass
 from dataclasses import asdict as plain
+from dataclasses import fields
 
 import pytest
 
@@ -52,23 +52,9 @@ def test_options_are_those_of_the_function(name: str) -> None:
     read += ["scores", "counts", "labels"] if loss.reads_candidates else []
     own = [field.name for field in fields(loss.options)]
     assert list(inspect.signature(loss.function).parameters) == [*read, *own]
+    assert all(meaning for _, _, meaning in described(loss.options))
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     with pytest.raises(LossError, match="loss 'mse' is unknown, expected one of: bce, focal, cos"):
         loss_named("mse")
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_options_are_frozen_and_say_what_they_are(name: str) -> None:
-    loss = LOSSES[name]
-    assert is_dataclass(loss.options)
-    options = loss.options()
-    for field, (said, default, meaning) in zip(
-        fields(loss.options), described(loss.options), strict=True
-    ):
-        assert said == field.name
-        assert default
-        assert meaning
-        with pytest.raises(FrozenInstanceError):
-            setattr(options, field.name, 1)

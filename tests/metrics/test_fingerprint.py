@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array, csr_matrix
 
 from mzseek.core.errors import MetricError, MzseekError
-from mzseek.metrics import binarise, bit_accuracy, cosine, f1, soft_tanimoto, tanimoto
+from mzseek.metrics import binarise, bit_accuracy, f1, tanimoto
 
 FORMS = [np.asarray, csr_array, csr_matrix]
 pairs = st.tuples(st.integers(1, 4), st.integers(1, 7)).flatmap(
@@ -63,11 +63,6 @@ def test_what_is_refused() -> None:
         binarise(csr_array([[0.0, 1.0]]), -0.5)
     with pytest.raises(MzseekError, match="expected the same"):
         bit_accuracy(np.zeros((2, 3)), np.zeros((2, 4)))
-
-
-def test_probabilities_have_their_own_similarities() -> None:
-    assert soft_tanimoto([[0.5, 0.5, 0.0]], [[0, 1, 1]]).tolist() == [0.2]
-    assert cosine([[0.6, 0.8]], [[0, 1]]) == pytest.approx([0.8])
 
 
 @pytest.mark.shared

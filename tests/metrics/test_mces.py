@@ -46,11 +46,6 @@ def test_pairs_are_computed_once_and_hits_not_at_all(asked) -> None:
     assert asked[0][2]["solver"] == "PULP_CBC_CMD"
 
 
-def test_another_solver_can_be_named(asked) -> None:
-    mces_at_1(["CCO"], ["CCN"], solver="GLPK_CMD")
-    assert asked[0][2]["solver"] == "GLPK_CMD"
-
-
 def test_what_is_refused(asked, monkeypatch) -> None:
     with pytest.raises(MetricError, match="1 predicted and 2 true"):
         mces_at_1(["CCO"], ["CCO", "CCN"])

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_array
 
 from mzseek.core.errors import ModelError
 from mzseek.datasets.batch import BatchMaker
 from mzseek.datasets.slices import Slices
 from mzseek.models import ENCODERS, SCORERS, ModelSpec, build
 from mzseek.models.model import TorchNetwork, arrays_of, as_arrays, model_of
-from mzseek.tensors import PeakLists, SparseRows
+from mzseek.tensors import PeakLists
 
 from .conftest import flat_spec
 
@@ -84,16 +83,6 @@ def test_without_gradients_the_scores_are_the_same(make_batch) -> None:
         with torch.no_grad():
             without = model(*arguments).scores
         assert torch.equal(without, model(*arguments).scores.detach())
-
-
-def test_a_loss_on_the_truth_alone_reaches_the_first_layer(make_batch) -> None:
-    """The first layer's gradient has the rows of the bins that the batch has peaks in."""
-    matrix = np.zeros((2, 40), np.float32)
-    matrix[0, [3, 17]] = matrix[1, 17] = 1
-    model = build(small(), seed=0)
-    model(SparseRows.from_csr(csr_array(matrix))).logits.square().sum().backward()
-    gradient = model.encoder.first.weight.grad
-    assert gradient.any(1).nonzero().ravel().tolist() == [3, 17]
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -53,12 +53,6 @@ def test_the_threshold_itself_is_not_above_it() -> None:
     assert list_similarity(prediction, rows, np.array([2]), "tanimoto").tolist() == [0, 1]
 
 
-def test_each_candidate_meets_the_prediction_of_its_own_list() -> None:
-    rows = csr_array(np.eye(3, dtype=np.float32)[[0, 1, 1, 2, 0]])
-    found = list_similarity(np.eye(3, dtype=np.float32), rows, np.array([2, 1, 2]))
-    assert found.tolist() == [1, 0, 1, 1, 0]
-
-
 def test_no_lists_and_no_candidates() -> None:
     none = csr_array((0, 8), dtype=np.float32)
     assert list_similarity(np.zeros((0, 8), np.float32), none, np.zeros(0, np.int64)).tolist() == []

@@ -72,12 +72,6 @@ def test_minmax_is_the_product_form_where_one_row_is_binary(pair) -> None:
     )
 
 
-def test_minmax_differs_from_the_product_form_elsewhere() -> None:
-    half = np.full((1, 4), 0.5)
-    assert similarities.minmax_tanimoto(half, half).tolist() == [1]
-    assert similarities.soft_tanimoto(half, half) == pytest.approx(1 / 3)
-
-
 @pytest.mark.parametrize("name", ["cosine", "tanimoto", "minmax-tanimoto", "f1"])
 @given(pair=pairs(probabilities, probabilities))
 def test_a_row_has_exactly_one_with_itself(name: str, pair) -> None:
@@ -88,17 +82,12 @@ def test_a_row_has_exactly_one_with_itself(name: str, pair) -> None:
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
 @given(pair=pairs())
 def test_the_type_of_the_numbers_does_not_matter(name: str, dtype, pair) -> None:
+    many = np.ones((1, 1000), dtype)  # whose sum no small integer holds
+    assert SIMILARITIES[name](many, csr_array(many)).tolist() == [1]
     wanted = SIMILARITIES[name](*pair)
     one, other = (each.astype(dtype) for each in pair)
     assert SIMILARITIES[name](one, other).tolist() == wanted.tolist()
     assert SIMILARITIES[name](csr_array(one), csr_array(other)).tolist() == wanted.tolist()
-
-
-def test_sums_of_small_integers_do_not_overflow() -> None:
-    row = np.ones((1, 1000), dtype=np.uint8)
-    for form in FORMS:
-        for function in SIMILARITIES.values():
-            assert function(form(row), form(row)).tolist() == [1]
 
 
 def test_entries_given_twice_or_as_zero_are_what_they_sum_to() -> None:

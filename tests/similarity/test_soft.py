@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from torch.autograd import gradcheck
 
 from mzseek.similarity.soft import candidate_cosine, soft_cosine, soft_tanimoto
-from mzseek.tensors import SparseRows, query_index
+from mzseek.tensors import SparseRows
 
 from .conftest import SIMILARITIES
 
@@ -55,18 +55,13 @@ def test_targets_are_compared_as_rows_are(kind: str, lists) -> None:
         np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-12, atol=1e-15)
 
 
-def test_gradcheck_of_candidates() -> None:
-    generator = torch.Generator().manual_seed(0)
-    predictions = torch.rand(3, 5, generator=generator, dtype=torch.float64, requires_grad=True)
-    counts = torch.tensor([2, 0, 2])
-    assert gradcheck(lambda each: candidate_cosine(each, sparse(FOUR), counts), predictions)
-
-
-@pytest.mark.parametrize("kind", SOFT)
-def test_gradcheck_of_targets(kind: str) -> None:
+@pytest.mark.parametrize("name", ["candidates", *SOFT])
+def test_gradcheck(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     predictions = torch.rand(4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
-    assert gradcheck(lambda each: SOFT[kind](each, sparse(FOUR)), predictions)
+    counts = torch.tensor([2, 0, 2, 0])
+    functions = {"candidates": lambda each, rows: candidate_cosine(each, rows, counts), **SOFT}
+    assert gradcheck(lambda each: functions[name](each, sparse(FOUR)), predictions)
 
 
 @settings(deadline=None)
@@ -95,11 +90,3 @@ def test_a_candidate_without_bits_leaves_the_others_their_gradient() -> None:
     ]
     assert gradients[1].any()
     assert torch.equal(*gradients)
-
-
-def test_each_candidate_meets_the_prediction_of_its_own_list() -> None:
-    predictions = torch.eye(3)
-    rows = sparse(np.eye(3)[[0, 1, 1, 2, 0]])
-    counts = torch.tensor([2, 1, 2])
-    assert query_index(counts).tolist() == [0, 0, 1, 2, 2]
-    assert candidate_cosine(predictions, rows, counts).tolist() == [1, 0, 1, 1, 0]

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from mzseek.tensors import (
     query_index,
     weighted_product,
 )
-from mzseek.tensors.products import entry_indices
 
 PRECISION = {torch.float64: 1e-12, torch.float32: 1e-5}
 
@@ -27,14 +26,17 @@ class Operation:
     sparse: Callable[..., Tensor]
     dense: Callable[..., Tensor]
     shapes: Callable[[int], tuple[tuple[int, ...], ...]]  # from the number of lists
+    binary: bool = True  # whether it is of rows of ones
 
 
+PRODUCT = Operation(
+    lambda rows, counts, w: product(rows, w),
+    lambda rows, lists, w: rows @ w,
+    lambda n: ((9, 5),),
+)
 OPERATIONS = {
-    "product": Operation(
-        lambda rows, counts, w: product(rows, w),
-        lambda rows, lists, w: rows @ w,
-        lambda n: ((9, 5),),
-    ),
+    "product": PRODUCT,
+    "product of values": replace(PRODUCT, binary=False),
     "gather_dot": Operation(
         lambda rows, counts, d: gather_dot(d, rows, counts),
         lambda rows, lists, d: (d[lists] * rows).sum(1),
@@ -78,7 +80,7 @@ def gradients(result: Tensor, given: list[Tensor]) -> tuple[Tensor, ...]:
 def test_equals_the_dense_operation(
     operation, matrix, sparse, counts, dtype, transpose, counted
 ) -> None:
-    rows = sparse(matrix, binary=True, transpose=transpose)
+    rows = sparse(matrix, binary=operation.binary, transpose=transpose)
     given = arguments(operation, len(counts), dtype)
     got = operation.sparse(rows, counts.to(counted), *given)
     wanted = operation.dense(rows.dense(dtype), query_index(counts), *given)
@@ -87,22 +89,9 @@ def test_equals_the_dense_operation(
     torch.testing.assert_close(gradients(got, given), gradients(wanted, given), **close)
 
 
-@pytest.mark.parametrize("dtype", PRECISION)
-@pytest.mark.parametrize("transpose", [True, False])
-def test_a_product_counts_the_values_of_entries(matrix, sparse, dtype, transpose) -> None:
-    rows = sparse(matrix, transpose=transpose)
-    given = arguments(OPERATIONS["product"], 0, dtype)
-    got, wanted = product(rows, *given), rows.dense(dtype) @ given[0]
-    close = {"rtol": PRECISION[dtype], "atol": PRECISION[dtype]}
-    torch.testing.assert_close(got, wanted, **close)
-    torch.testing.assert_close(gradients(got, given), gradients(wanted, given), **close)
-    if dtype == torch.float64:
-        assert gradcheck(lambda w: product(rows, w), given)
-
-
 def test_gradcheck(operation, matrix, sparse, counts) -> None:
     """Also where a gradient is wanted of one argument alone."""
-    rows = sparse(matrix, binary=True)
+    rows = sparse(matrix, binary=operation.binary)
     given = arguments(operation, len(counts), torch.float64)
     choices = [(True,)] if len(given) == 1 else [(True, True), (True, False), (False, True)]
     for needed in choices:
@@ -129,7 +118,7 @@ def test_without_a_gradient_no_transpose_is_made(
     monkeypatch.setattr(SparseRows, "ready", lambda _: pytest.fail("made a transpose"))
     with torch.no_grad():
         given = arguments(operation, len(counts), torch.float32)
-        assert len(operation.sparse(sparse(matrix, binary=True), counts, *given)) == 7
+        assert len(operation.sparse(sparse(matrix, binary=operation.binary), counts, *given)) == 7
 
 
 def test_entries_given_twice_add_up() -> None:
@@ -148,15 +137,6 @@ def test_values_take_the_type_of_the_weight(sparse, stored) -> None:
     assert product(rows, torch.eye(3).double()).dtype == torch.float64
 
 
-def test_predictions_need_not_be_contiguous(matrix, sparse, counts) -> None:
-    rows = sparse(matrix, binary=True)
-    [dense] = (each.detach() for each in arguments(OPERATIONS["gather_dot"], 5, torch.float64))
-    turned = dense.T.contiguous().T.requires_grad_()
-    assert not turned.is_contiguous()
-    torch.testing.assert_close(gather_dot(turned, rows, counts), gather_dot(dense, rows, counts))
-    assert gradcheck(lambda d: gather_dot(d, rows, counts), turned)
-
-
 def test_columns_and_lists_without_entries_get_no_gradient(sparse, counts) -> None:
     matrix = np.zeros((7, 9))
     matrix[:, 4] = 1
@@ -165,13 +145,6 @@ def test_columns_and_lists_without_entries_get_no_gradient(sparse, counts) -> No
     assert weight.grad.any(1).nonzero().squeeze(1).tolist() == [4]
     assert dense.grad.any(0).nonzero().squeeze(1).tolist() == [4]
     assert not dense.grad[counts == 0].any()
-
-
-def test_entries_are_those_of_the_flattened_matrix(matrix, sparse, counts) -> None:
-    entries = entry_indices(sparse(matrix, binary=True), counts, 9)
-    candidates, columns = np.nonzero(matrix)
-    lists = query_index(counts).numpy()[candidates]
-    assert entries.tolist() == np.ravel_multi_index((lists, columns), (len(counts), 9)).tolist()
 
 
 def test_a_zero_vector_has_a_zero_gradient(sparse) -> None:

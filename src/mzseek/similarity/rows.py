@@ -109,7 +109,7 @@ _DENSE_ROWS = 128
 _SPARSE_ROWS = 65_536
 
 
-def overlap(rows: Rows, others: Rows) -> list[Values]:
+def overlap(rows: Rows, others: Rows) -> tuple[Values, Values, Values]:
     """Count the common bits and the bits of each pair of rows; whatever is not 0 is a set bit.
 
     Arguments are as in `tanimoto`; returns three arrays: common bits, bits of the rows, of the
@@ -118,9 +118,10 @@ def overlap(rows: Rows, others: Rows) -> list[Values]:
     Examples
     --------
     >>> overlap([[1, 1, 0]], csr_array([[0, 1, 1]]))
-    [array([1.]), array([2.]), array([2.])]
+    (array([1.]), array([2.]), array([2.]))
     """
-    return _statistics(rows, others, _overlap, binary=True)
+    dot, size_a, size_b = _statistics(rows, others, _overlap, binary=True)
+    return dot, size_a, size_b
 
 
 def tanimoto(rows: Rows, others: Rows) -> Values:
