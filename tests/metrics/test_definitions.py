@@ -11,7 +11,7 @@ def test_names_are_their_keys() -> None:
 
 
 def test_directions_follow_from_the_facts() -> None:
-    lower = {name for name, fact in METRICS.items() if fact.mode == "min"}
+    lower = {name for name, fact in METRICS.items() if fact.better == "lower"}
     assert lower == {"mces@1", "loss"}
     for name, fact in METRICS.items():
         assert fact.improves(0.1, best=0.2) == (name in lower)

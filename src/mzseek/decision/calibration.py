@@ -10,9 +10,8 @@ from scipy.optimize import minimize, minimize_scalar
 
 from mzseek.core.errors import DecisionError
 from mzseek.core.ragged import Ragged, read_labels, read_values
+from mzseek.decision.distributions import Floats, Ints, distinct
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 _TINY = 1e-300  # of a probability, so that its logarithm is finite
 
 
@@ -79,19 +78,10 @@ def merge_equal(
     ([0.5, 0.5, 1.0], [2, 1], [True, False, True])
     """
     of_list = Ragged(counts).list_index
-    order = np.lexsort((identities, of_list))
-    changed = np.diff(of_list[order]).astype(bool) | (
-        identities[order][1:] != identities[order][:-1]
-    )
-    group_of_sorted = np.cumsum(np.concatenate([[False], changed]))
-    group = np.empty(len(order), np.int64)
-    group[order] = group_of_sorted
-    first = np.full(int(group_of_sorted[-1]) + 1, len(order))
-    np.minimum.at(first, group, np.arange(len(order)))
-    first_rows = np.sort(first)
-    index = np.searchsorted(first_rows, first)[group]
+    names, number = np.unique(identities, return_inverse=True)
+    first, index = distinct(of_list * len(names) + number)
     summed = np.bincount(index, weights=probabilities).astype(np.float64)
-    return summed, np.bincount(of_list[first_rows], minlength=len(counts)), labels[first_rows]
+    return summed, np.bincount(of_list[first], minlength=len(counts)), labels[first]
 
 
 # Temperatures are looked for between these multiples of how far scores are below the best: of a

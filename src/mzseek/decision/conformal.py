@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from mzseek.core.errors import DecisionError
-from mzseek.decision.calibration import Floats, Ints, checked_labels, checked_lists, list_weights
+from mzseek.decision.calibration import checked_labels, checked_lists, list_weights
+from mzseek.decision.distributions import Floats, Ints
 
 # The same probability computed twice may differ by so much, and one at the threshold is in.
 _ROUNDING = 1e-9

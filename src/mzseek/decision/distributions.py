@@ -158,20 +158,22 @@ def distribution(fingerprints: Any, probabilities: npt.ArrayLike) -> Distributio
 def merged(indptr: Ints, indices: Ints, width: int, p: Floats) -> Distribution:
     """`distribution` of rows that are known to be well: bits rising in each, probabilities 1."""
     count = len(p)
-    keys = row_keys(indptr, indices, width)
-    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    first, group = distinct(row_keys(indptr, indices, width))
     if len(first) == count:
         return Distribution(width, indptr, indices, p, np.arange(count))
-    order = np.argsort(first, kind="stable")  # distinct rows in the order of their first one
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    group, first = rank[group], first[order]
     _check_equal(indptr, indices, first[group])
     summed = np.minimum(np.bincount(group, weights=p), 1.0)  # a sum may round to just above 1
     best = np.lexsort((np.arange(count), -p, group))
     rows = best[np.r_[True, np.diff(group[best]) > 0]]
     ends, take = gather_indices(indptr, first)
     return Distribution(width, ends, indices[take], summed, rows)
+
+
+def distinct(keys: npt.NDArray[Any]) -> tuple[Ints, Ints]:
+    """Index of the first of each distinct key, rising, and which of these each key is."""
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    return np.sort(first), rank[group]
 
 
 def binary_rows(fingerprints: Any) -> tuple[Ints, Ints, int]:

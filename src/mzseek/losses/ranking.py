@@ -1,6 +1,6 @@
 """Losses on the scores of a candidate list: contrastive, pairwise, combined."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,20 +12,11 @@ from mzseek.similarity.soft import Target
 from mzseek.tensors import query_index, repeat_per_list
 
 
-@dataclass(frozen=True)
-class LabelledLists:
+class LabelledLists(NamedTuple):
     """Ragged lists, checked, with the positive of each found.
 
-    Attributes
-    ----------
-    counts : int64 tensor, shape (lists,)
-        Candidates in each list.
-    query : int64 tensor, shape (candidates,)
-        The list that each candidate is in.
-    positive : int64 tensor, shape (lists,)
-        Where each list's first labelled candidate is.
-    negative : bool tensor, shape (candidates,)
-        Neither the positive nor a twin of it.
+    Candidates of each list, the list of each candidate, the index of each list's first labelled
+    candidate, and whether a candidate is neither that nor a twin of it.
     """
 
     counts: Tensor

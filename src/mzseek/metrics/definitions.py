@@ -28,11 +28,6 @@ class Metric:
     better: Literal["higher", "lower"]
     label: str
 
-    @property
-    def mode(self) -> Literal["max", "min"]:
-        """The direction as optimisers and checkpoints call it."""
-        return "max" if self.better == "higher" else "min"
-
     def improves(self, value: float, best: float) -> bool:
         """Return whether a value is strictly better than the best so far; NaN never is.
 
@@ -65,7 +60,7 @@ def metric(name: str) -> Metric:
 
     Examples
     --------
-    >>> metric("mces@1").mode
-    'min'
+    >>> metric("mces@1").better
+    'lower'
     """
     return choose(METRICS, name, "metric", MetricError)

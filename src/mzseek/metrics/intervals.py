@@ -109,37 +109,23 @@ def bootstrap(
     >>> found.mean, round(found.low, 2), round(found.high, 2)
     (0.4, 0.31, 0.49)
     """
-    values = _checked_values(values, "values", bounds)
-    sums, sizes = _by_group(values, groups)
-    mean = float(sums.sum() / sizes.sum())
-    low, high = _around(mean, sums, sizes, resamples, level, seed, bounds)
-    return Interval(mean, low, high, level, len(values), len(sums), single_group=len(sums) == 1)
-
-
-def _around(
-    mean: float,
-    sums: Values,
-    sizes: Values,
-    resamples: int,
-    level: float,
-    seed: int,
-    bounds: Bounds,
-) -> tuple[float, float]:
-    """Lower and upper bound, by the way that suits so many groups."""
     if not 0 < level < 1:
         raise MetricError(f"level is {level}, expected a share between 0 and 1")
     if resamples < 1:
         raise MetricError(f"resamples is {resamples}, expected at least 1")
+    values = _checked_values(values, "values", bounds)
+    sums, sizes = _by_group(values, groups)
+    mean = float(sums.sum() / sizes.sum())
+    low = high = mean
     tail = (1 - level) / 2
     rng = np.random.default_rng(seed)
     if bounds is not None and deciding_groups(sums, sizes) < _MIN_GROUPS:
         low, high = _cautious(sums, sizes, tail, bounds, rng)
-        return min(low, mean), max(high, mean)
-    if len(sums) == 1:
-        return mean, mean
-    means = _resampled_means(sums, sizes, resamples, rng)
-    low, high = (float(q) for q in np.quantile(means, [tail, (1 + level) / 2]))
-    return low, high
+        low, high = min(low, mean), max(high, mean)
+    elif len(sums) > 1:
+        means = _resampled_means(sums, sizes, resamples, rng)
+        low, high = (float(q) for q in np.quantile(means, [tail, (1 + level) / 2]))
+    return Interval(mean, low, high, level, len(values), len(sums), single_group=len(sums) == 1)
 
 
 def bootstrap_difference(
@@ -252,12 +238,8 @@ def _checked_values(values: npt.ArrayLike, name: str, bounds: Bounds) -> Values:
     bad = np.flatnonzero(~np.isfinite(array))
     if len(bad):
         raise MetricError(f"{name} hold {array[bad[0]]} at query {bad[0]}, expected numbers")
-    if bounds is not None:
-        _check_bounds(array, name, bounds)
-    return array
-
-
-def _check_bounds(array: Values, name: str, bounds: tuple[float, float]) -> None:
+    if bounds is None:
+        return array
     lowest, highest = bounds
     if not (np.isfinite(bounds).all() and lowest < highest):
         raise MetricError(f"bounds are {lowest} and {highest}, expected a smaller and a larger one")
@@ -268,6 +250,7 @@ def _check_bounds(array: Values, name: str, bounds: tuple[float, float]) -> None
             f"{name} hold {array[bad[0]]:g} at query {bad[0]}, expected {lowest:g} to {highest:g}; "
             "name other bounds"
         )
+    return array
 
 
 def _by_group(values: Values, groups: npt.ArrayLike | None) -> tuple[Values, Values]:

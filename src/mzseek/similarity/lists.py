@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,17 +32,20 @@ def _end_to_end(shape: tuple[int, ...], candidates: csr_array, counts: Counts) -
     )
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A similarity: how a prediction is read, its total, and the formula of dots and sizes."""
-
-    formula: Callable[[Floats, Floats, Floats], Floats]
-    total: Callable[[Floats], Floats] = lambda prediction: prediction.sum(1)
-    is_thresholded: bool = False
-
-
 def _sum_of_squares(prediction: Floats) -> Floats:
     return np.asarray(np.einsum("ij,ij->i", prediction, prediction))
+
+
+def _sum(prediction: Floats) -> Floats:
+    return np.asarray(prediction.sum(1))
+
+
+class _Kind(NamedTuple):
+    """Formula of dot and sizes, size of a prediction, and whether that is thresholded first."""
+
+    formula: Callable[[Floats, Floats, Floats], Floats]
+    size: Callable[[Floats], Floats] = _sum
+    is_thresholded: bool = False
 
 
 _SOFT_TANIMOTO = _Kind(tanimoto_of)
@@ -112,7 +115,7 @@ def list_similarities(
     return {
         name: kind.formula(
             dots[kind.is_thresholded],
-            np.repeat(kind.total(predictions[kind.is_thresholded]), counts),
+            np.repeat(kind.size(predictions[kind.is_thresholded]), counts),
             sizes,
         )
         for name, kind in chosen.items()
