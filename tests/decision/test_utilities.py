@@ -87,7 +87,9 @@ KNOWN = distribution(ROWS, [0.4, 0.3, 0.1, 0.2])
 
 @pytest.mark.parametrize("name", UTILITIES)
 def test_without_its_bound_a_decision_is_the_same(name: str) -> None:
-    with_bound, without = (UTILITIES[name].decode(KNOWN, bound=bound) for bound in (True, False))
+    with_bound, without = (
+        UTILITIES[name].rules.decode(KNOWN, bound=bound) for bound in (True, False)
+    )
     assert with_bound.bits.tolist() == without.bits.tolist()
     assert with_bound.value == without.value == pytest.approx(expected(name, without.bits, KNOWN))
 

@@ -78,7 +78,7 @@ def similarity_band(
         raise DecisionError(f"reference is {reference}, expected a row from 0 to {count - 1}")
     rows = csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(count, width))
     sizes = np.diff(indptr).astype(np.float64)
-    of = UTILITIES[similarity].of
+    of = UTILITIES[similarity].rules.of
     if reference is not None:
         bits = np.zeros(width, np.float32)
         bits[indices[indptr[reference] : indptr[reference + 1]]] = 1
@@ -98,7 +98,7 @@ def band_of(known: Distribution, similarity: str = "tanimoto") -> Band:
     """Band over all pairs of the distinct candidates of a distribution with at least two."""
     check_similarity(similarity)
     sizes = known.sizes
-    values = UTILITIES[similarity].of(known.overlaps, sizes[:, None], sizes, known.width)
+    values = UTILITIES[similarity].rules.of(known.overlaps, sizes[:, None], sizes, known.width)
     above = values[np.triu_indices(len(known), 1)]
     return Band(float(above.min()), float(above.max()))
 
@@ -163,7 +163,7 @@ def bands_of_lists(
     _check_rows(candidates, counts, references, len(indptr) - 1)
     bounds = pointers(counts)
     low, high = np.full(len(counts), np.nan), np.full(len(counts), np.nan)
-    of = UTILITIES[similarity].of
+    of = UTILITIES[similarity].rules.of
     flags = np.zeros(width, np.float64)
     for index, (start, end) in enumerate(pairwise(bounds)):
         members = np.asarray(candidates[start:end], np.int64)

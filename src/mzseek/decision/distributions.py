@@ -274,7 +274,7 @@ def expected_utility(
 def expected(utility: str, bits: npt.NDArray[np.uint8], candidates: Distribution) -> float:
     """`expected_utility` of a 0/1 array under a checked distribution."""
     common = candidates.sums_over_bits(bits.astype(np.float64))
-    values = utility_named(utility).of(
+    values = utility_named(utility).rules.of(
         common, float(bits.sum()), candidates.sizes, candidates.width
     )
     return float(values @ candidates.probabilities)

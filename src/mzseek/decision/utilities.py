@@ -1,15 +1,14 @@
 """Utilities and goals by name. Loads no numpy: the command line lists the names."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mzseek.core.errors import DecisionError
 from mzseek.core.registry import choose, load
 
 if TYPE_CHECKING:
-    from mzseek.decision.decoders import Decoded, Rules
+    from mzseek.decision.decoders import Rules
 
 
 Within = Literal["candidates", "all"]
@@ -38,16 +37,6 @@ class Utility:
         """How it is computed and decided for; loaded when it is first asked for."""
         rules: Rules = load("mzseek.decision.decoders:RULES")[self.name]
         return rules
-
-    @property
-    def of(self) -> Callable[[Any, Any, Any, int], Any]:
-        """Its value, of common bits, bits of the one, bits of the other, and the width."""
-        return self.rules.of
-
-    @property
-    def decode(self) -> "Callable[..., Decoded]":
-        """The decision for it over all fingerprints, under a `Distribution`."""
-        return self.rules.decode
 
 
 UTILITIES: dict[str, Utility] = {

@@ -193,11 +193,11 @@ def _decide_lists(
                 index = int(np.argmax(expected_of_candidates(utility, distribution)))
                 bits = distribution.bits_of(index)
             else:
-                bits = UTILITIES[utility].decode(distribution, bound=False).bits
+                bits = UTILITIES[utility].rules.decode(distribution, bound=False).bits
                 index = distribution.place_of(bits)
             common, size = np.float64(bits[truth].sum()), np.float64(bits.sum())
             values[row, d] = [
-                float(judge.of(common, size, np.float64(len(truth)), len(bits)))
+                float(judge.rules.of(common, size, np.float64(len(truth)), len(bits)))
                 for judge in UTILITIES.values()
             ]
             if index is not None:  # by the identity asked for, which bits may not tell
