@@ -145,23 +145,6 @@ def test_groups_of_one_spectrum_say_nothing_and_promise_nothing() -> None:
     assert fit_pooling([1.0, 0.0, 2.0], [2, 1], [1, 0, 1], ["a", "b"], PLAIN) == Pooling(1.0)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Pooling(1.5), "dependence is 1.5, expected 0 to 1"),
-        (lambda: Pooling(float("nan")), "dependence is nan"),
-        (lambda: pool_scores([1.0, 2, 3], [2, 1], ["a", "a"]), "list 1 has 1 candidates and"),
-        (lambda: pool_scores([1.0, 2], [2], ["a", "b"]), r"groups have shape \(2,\)"),
-        (lambda: pool_scores([1.0, 2], [1, 1], np.array(["a", 1], object)), "several types"),
-        (lambda: fit_pooling([1.0, 2], [1, 1], [1, 0], ["a", "a"], PLAIN), "no labelled"),
-    ],
-    ids=range(6),
-)
-def test_what_cannot_be_pooled_is_refused(call, message: str) -> None:
-    with pytest.raises(DecisionError, match=message):
-        call()
-
-
 def lists(rng, queries: int, most: int = 9):
     counts = rng.integers(2, most, size=queries)
     p = [posterior(rng.normal(size=int(counts.sum())) * 2, counts) for _ in range(2)]
@@ -225,14 +208,20 @@ def test_a_probability_of_nothing_does_no_harm() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: Pooling(1.5), "dependence is 1.5, expected 0 to 1"),
+        (lambda: Pooling(float("nan")), "dependence is nan"),
+        (lambda: pool_scores([1.0, 2, 3], [2, 1], ["a", "a"]), "list 1 has 1 candidates and"),
+        (lambda: pool_scores([1.0, 2], [2], ["a", "b"]), r"groups have shape \(2,\)"),
+        (lambda: pool_scores([1.0, 2], [1, 1], np.array(["a", 1], object)), "several types"),
+        (lambda: fit_pooling([1.0, 2], [1, 1], [1, 0], ["a", "a"], PLAIN), "no labelled"),
         (lambda: fit_combination([], [1], [1]), "no posteriors"),
         (lambda: fit_combination([[0.5, -0.5]], [2], [1, 0]), "negative"),
         (lambda: fit_combination([[0.5, 0.5]], [2], [0, 0]), "no labelled candidate"),
         (lambda: Combination((1.0,)).posterior([[1.0], [1.0]], [1]), "2 posteriors for 1 weights"),
         (lambda: Combination((1.0,)).posterior([[0.5, 0.5]], [1]), "counts sum to 1"),
     ],
-    ids=range(5),
+    ids=range(11),
 )
-def test_what_cannot_be_combined_is_refused(call, message: str) -> None:
+def test_what_cannot_be_pooled_or_combined_is_refused(call, message: str) -> None:
     with pytest.raises(DecisionError, match=message):
         call()

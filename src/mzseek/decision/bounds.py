@@ -39,11 +39,6 @@ class Band:
     low: float
     high: float
 
-    @property
-    def width(self) -> float:
-        """``high − low``."""
-        return self.high - self.low
-
 
 def similarity_band(
     fingerprints: Any, similarity: str = "tanimoto", reference: int | None = None

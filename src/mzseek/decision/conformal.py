@@ -191,11 +191,6 @@ class RiskCoverage:
         """Area under risk over coverage: the mean risk over all shares answered."""
         return float(np.diff(self.coverage, prepend=0.0) @ self.risk)
 
-    def at(self, coverage: float) -> float:
-        """Risk when at least this share is answered."""
-        index = int(np.searchsorted(self.coverage, coverage - 1e-12))
-        return float(self.risk[min(index, len(self.risk) - 1)])
-
 
 def risk_coverage(
     confidence: npt.ArrayLike, correct: npt.ArrayLike, groups: Any = None

@@ -90,14 +90,13 @@ class Evaluation(Tabular):
             if name.startswith("hit_rate")
         )
 
-    def intervals(self, level: float = 0.95) -> dict[str, Interval]:
+    def intervals(self) -> dict[str, Interval]:
         """Means with intervals over molecules."""
         return {
-            name: bootstrap(values, self.molecule[name], level=level)
-            for name, values in self.values.items()
+            name: bootstrap(values, self.molecule[name]) for name, values in self.values.items()
         }
 
-    def gain_over(self, control: "Evaluation", level: float = 0.95) -> dict[str, Interval]:
+    def gain_over(self, control: "Evaluation") -> dict[str, Interval]:
         """Differences to another evaluation of the same spectra, paired by spectrum or molecule."""
         shared = [name for name in self.values if name in control.values]
         if control.how != replace(self.how, similarity=control.how.similarity):
@@ -107,9 +106,7 @@ class Evaluation(Tabular):
         ):
             raise RunError("the control was scored on other spectra")
         return {
-            name: bootstrap_difference(
-                self.values[name], control.values[name], self.molecule[name], level=level
-            )
+            name: bootstrap_difference(self.values[name], control.values[name], self.molecule[name])
             for name in shared
         }
 

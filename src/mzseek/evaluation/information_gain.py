@@ -103,14 +103,13 @@ class InformationGain(Tabular):
         """Bits of each list that the run adds to the prior: both combined, over the prior."""
         return np.asarray(np.log2(self.truth.both) - np.log2(self.truth.prior))
 
-    def intervals(self, level: float = 0.95) -> dict[str, Interval]:
+    def intervals(self) -> dict[str, Interval]:
         """Means with intervals over molecules."""
         values = {"to_be_had": self.to_be_had, "run": self.of_run}
         if self.over is not None:
             values |= {"prior": self.of_prior, "given_prior": self.given_prior}
         return {
-            name: bootstrap(bits, self.truth.molecule, level=level, bounds=None)
-            for name, bits in values.items()
+            name: bootstrap(bits, self.truth.molecule, bounds=None) for name, bits in values.items()
         }
 
     @property

@@ -57,19 +57,12 @@ class DecodedFold:
     values: dict[str, dict[str, dict[str, Floats]]]
     molecule: npt.NDArray[np.int32]
 
-    def interval(
-        self, decoded_for: str, judged_by: str, within: str = "all", level: float = 0.95
-    ) -> Interval:
+    def interval(self, decoded_for: str, judged_by: str, within: str = "all") -> Interval:
         """Mean with its interval over molecules."""
-        return bootstrap(self.values[decoded_for][within][judged_by], self.molecule, level=level)
+        return bootstrap(self.values[decoded_for][within][judged_by], self.molecule)
 
     def gain_over(
-        self,
-        control: "DecodedFold",
-        decoded_for: str,
-        judged_by: str,
-        within: str = "all",
-        level: float = 0.95,
+        self, control: "DecodedFold", decoded_for: str, judged_by: str, within: str = "all"
     ) -> Interval:
         """Difference to another posterior decoded alike, paired by spectrum."""
         if not np.array_equal(self.molecule, control.molecule):
@@ -78,7 +71,6 @@ class DecodedFold:
             self.values[decoded_for][within][judged_by],
             control.values[decoded_for][within][judged_by],
             self.molecule,
-            level=level,
         )
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:

@@ -4,7 +4,7 @@ Each returns one value for each query, so that means, intervals and paired compa
 """
 
 from mzseek.metrics.definitions import METRICS, Metric, metric
-from mzseek.metrics.fingerprint import binarise, bit_accuracy, cosine, f1, soft_tanimoto, tanimoto
+from mzseek.metrics.fingerprint import binarise, bit_accuracy, cosine, soft_tanimoto, tanimoto
 from mzseek.metrics.hits import (
     RankCounts,
     expected_rank,
@@ -26,7 +26,6 @@ __all__ = [
     "bootstrap_difference",
     "cosine",
     "expected_rank",
-    "f1",
     "hit_rate",
     "hit_rate_from_counts",
     "mces_at_1",

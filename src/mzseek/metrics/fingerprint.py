@@ -14,7 +14,7 @@ from mzseek.core.errors import MetricError
 from mzseek.similarity import bit_agreement_of, checked_rows, cosine, overlap, soft_tanimoto
 from mzseek.similarity.rows import Rows
 
-__all__ = ["binarise", "bit_accuracy", "cosine", "f1", "soft_tanimoto", "tanimoto"]
+__all__ = ["binarise", "bit_accuracy", "cosine", "soft_tanimoto", "tanimoto"]
 
 Values = npt.NDArray[np.float64]
 
@@ -79,21 +79,6 @@ them first
     return similarity.tanimoto(
         _bits(predicted_bits, "predicted bits"), _bits(true_bits, "true bits")
     )
-
-
-def f1(predicted_bits: Rows, true_bits: Rows) -> Values:
-    """F1 score of predicted for true bits; parameters and zero rows are as in `tanimoto`.
-
-    Returns
-    -------
-    float64 array, shape (n,)
-
-    Examples
-    --------
-    >>> f1([[1, 1, 0]], [[0, 1, 1]]).tolist()
-    [0.5]
-    """
-    return similarity.f1(_bits(predicted_bits, "predicted bits"), _bits(true_bits, "true bits"))
 
 
 def bit_accuracy(predicted_bits: Rows, true_bits: Rows) -> Values:
