@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from scipy.sparse import csr_array
 
 from mzseek.chem import exact_mass, fingerprints, precursor_mz
+from mzseek.core.ragged import pointers
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import content_hash
@@ -49,6 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def published(shared: Path) -> tuple[dict[str, Any], dict[str, Any], csr_array, csr_array]:
+    """What the paper's published code returns: arrays, values, and rows of candidates and truths."""
+    arrays = dict(np.load(shared / "golden" / "losses_public.npz"))
+    values = json.loads((shared / "golden" / "losses_public.json").read_text())
+    ends = pointers(arrays["candidate_nbits"])
+    rows = csr_array((np.ones(ends[-1]), arrays["candidate_bits"], ends), (len(ends) - 1, 4096))
+    firsts = np.cumsum(arrays["candidate_counts"]) - arrays["candidate_counts"]
+    return arrays, values, rows, rows[firsts + arrays["true_position"]]
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,12 @@
 """The golden numbers: what the paper's published code returns for random inputs."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from mzseek.tensors import SparseRows
@@ -57,14 +54,8 @@ class Golden:
 
 
 @pytest.fixture(scope="session")
-def golden(shared: Path) -> Golden:
-    arrays = dict(np.load(shared / "golden" / "losses_public.npz"))
-    values = json.loads((shared / "golden" / "losses_public.json").read_text())
-    starts = np.concatenate([[0], np.cumsum(arrays["candidate_nbits"])])
-    bits = csr_array(
-        (np.ones(starts[-1]), arrays["candidate_bits"], starts), (len(starts) - 1, BITS)
-    )
-    firsts = np.cumsum(arrays["candidate_counts"]) - arrays["candidate_counts"]
-    truths = SparseRows.from_csr(bits[firsts + arrays["true_position"]], binary=True)
-    forms = {"dense": truths.dense(torch.float64), "sparse": truths}
-    return Golden(arrays, values, SparseRows.from_csr(bits, binary=True), forms)
+def golden(published) -> Golden:
+    arrays, values, candidates, truths = published
+    rows = SparseRows.from_csr(truths, binary=True)
+    forms = {"dense": rows.dense(torch.float64), "sparse": rows}
+    return Golden(arrays, values, SparseRows.from_csr(candidates, binary=True), forms)

@@ -1,5 +1,3 @@
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,14 +63,7 @@ def test_what_is_refused() -> None:
 
 
 @pytest.mark.shared
-def test_tanimoto_as_published(shared: Path) -> None:
-    arrays = np.load(shared / "golden" / "losses_public.npz")
-    wanted = json.loads((shared / "golden" / "losses_public.json").read_text())
-    starts = np.concatenate([[0], np.cumsum(arrays["candidate_nbits"])])
-    candidates = csr_array(
-        (np.ones(starts[-1]), arrays["candidate_bits"], starts), (len(starts) - 1, 4096)
-    )
-    firsts = np.cumsum(arrays["candidate_counts"]) - arrays["candidate_counts"]
-    truths = candidates[firsts + arrays["true_position"]]
+def test_tanimoto_as_published(published) -> None:
+    arrays, wanted, _, truths = published
     got = tanimoto(binarise(arrays["pred_fp"]), truths)
     np.testing.assert_allclose(got, wanted["tanimoto_binarised"], rtol=1e-6)

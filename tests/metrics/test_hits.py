@@ -1,7 +1,5 @@
-import json
 from itertools import permutations
 from math import comb
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -123,10 +121,9 @@ def test_millions_of_candidates_take_a_moment() -> None:
 
 
 @pytest.mark.shared
-def test_hit_rate_as_published(shared: Path) -> None:
-    arrays = np.load(shared / "golden" / "losses_public.npz")
-    published = json.loads((shared / "golden" / "losses_public.json").read_text())
-    for k, wanted in published["hit_rate_from_scores_fp_cos_tau1"].items():
-        lists = arrays["scores_fp_cos_tau1.0"], arrays["candidate_counts"], arrays["labels"]
+def test_hit_rate_as_published(published) -> None:
+    arrays, values, _, _ = published
+    lists = arrays["scores_fp_cos_tau1.0"], arrays["candidate_counts"], arrays["labels"]
+    for k, wanted in values["hit_rate_from_scores_fp_cos_tau1"].items():
         for ties in RULES:
             assert hit_rate(*lists, int(k), ties).tolist() == wanted

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
@@ -34,7 +34,6 @@ def sparse(matrix: np.ndarray) -> SparseRows:
     return SparseRows.from_csr(csr_array(matrix), binary=True)
 
 
-@settings(deadline=None)
 @given(ragged())
 def test_candidates_are_compared_as_rows_are(lists) -> None:
     predictions, candidates, counts = lists
@@ -44,7 +43,6 @@ def test_candidates_are_compared_as_rows_are(lists) -> None:
 
 
 @pytest.mark.parametrize("kind", SOFT)
-@settings(deadline=None)
 @given(ragged())
 def test_targets_are_compared_as_rows_are(kind: str, lists) -> None:
     predictions, candidates, counts = lists
@@ -64,7 +62,6 @@ def test_gradcheck(name: str) -> None:
     assert gradcheck(lambda each: functions[name](each, sparse(FOUR)), predictions)
 
 
-@settings(deadline=None)
 @given(ragged())
 def test_zero_vectors_have_finite_gradients(lists) -> None:
     predictions, candidates, counts = lists

@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
@@ -14,7 +14,6 @@ from mzseek.tensors import PeakLists, SparseRows, query_index, repeat_per_list
 matrices = st.tuples(st.integers(0, 5), st.integers(1, 6)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.sampled_from([0.0, 0.0, 1.0, -2.5]))
 )
-unhurried = settings(deadline=None)
 
 
 def turned_back(rows: SparseRows) -> np.ndarray:
@@ -30,7 +29,6 @@ def turned_back(rows: SparseRows) -> np.ndarray:
     return full
 
 
-@unhurried
 @given(matrices)
 def test_dense_gives_back_the_matrix(matrix: np.ndarray) -> None:
     rows = SparseRows.from_csr(csr_array(matrix))
@@ -40,7 +38,6 @@ def test_dense_gives_back_the_matrix(matrix: np.ndarray) -> None:
     assert rows.dense().dtype == torch.float32
 
 
-@unhurried
 @given(matrices, st.booleans())
 def test_the_transpose_has_the_same_entries(matrix: np.ndarray, binary: bool) -> None:
     rows = SparseRows.from_csr(csr_array(matrix), binary=binary, transpose=True)
@@ -87,7 +84,6 @@ def test_indices_are_small_integers_whatever_they_were() -> None:
     assert {rows.indptr.dtype, rows.indices.dtype, rows.transposed.indices.dtype} == {torch.int32}
 
 
-@unhurried
 @given(st.lists(st.integers(0, 4), max_size=6), st.sampled_from([torch.int32, torch.int64]))
 def test_query_index_names_the_list_of_each_entry(counts: list[int], dtype: torch.dtype) -> None:
     wanted = [i for i, count in enumerate(counts) for _ in range(count)]
