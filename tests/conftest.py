@@ -55,7 +55,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def published(shared: Path) -> tuple[dict[str, Any], dict[str, Any], csr_array, csr_array]:
-    """What the paper's published code returns: arrays, values, and rows of candidates and truths."""
+    """Output of the paper's published code: arrays, values, rows of candidates and of truths."""
     arrays = dict(np.load(shared / "golden" / "losses_public.npz"))
     values = json.loads((shared / "golden" / "losses_public.json").read_text())
     ends = pointers(arrays["candidate_nbits"])
