@@ -16,13 +16,7 @@ _TINY = 1e-300  # of a probability, so that its logarithm is finite
 
 
 def checked_lists(values: npt.ArrayLike, counts: npt.ArrayLike, name: str) -> tuple[Floats, Ragged]:
-    """Values of candidates, and the lists that they stand in.
-
-    Raises
-    ------
-    DecisionError
-        A list is empty, the lengths do not fit, or a value is not finite.
-    """
+    """Values of candidates, and the lists that they stand in; DecisionError if they do not fit."""
     return read_values(values, counts, name, DecisionError, np.float64)
 
 
@@ -54,20 +48,9 @@ def grouped(groups: Any, count: int) -> tuple[Ints, Ints]:
 def merge_equal(
     probabilities: Floats, counts: Ints, identities: npt.NDArray[Any], labels: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Ints, npt.NDArray[np.bool_]]:
-    """Lists in which candidates that count as the same answer are one, probabilities summed.
+    """Lists in which candidates of equal identity are one answer, their probabilities summed.
 
-    Parameters
-    ----------
-    probabilities, labels : arrays
-        Over all candidates of all lists, concatenated.
-    counts : int array, shape (lists,)
-    identities : array
-        Equal for candidates that are the same answer, such as a number of their fingerprint.
-
-    Returns
-    -------
-    probabilities, counts, labels : arrays
-        Of distinct answers, in the order of the first of each.
+    Returns probabilities, counts and labels of distinct answers, in the order of the first of each.
 
     Examples
     --------

@@ -30,15 +30,9 @@ class LabelledLists(NamedTuple):
 
 
 def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float) -> LabelledLists:
-    """Check the arguments of a listwise loss and find the positives.
+    """Check the arguments of a listwise loss and find the positives, as `mzseek.core.ragged` does.
 
-    `mzseek.core.ragged` does this for arrays. Scores that are not finite pass: the training loop
-    reports them with the step.
-
-    Raises
-    ------
-    LossError
-        The lengths disagree, a list is empty or has no label, or the temperature is not positive.
+    Scores that are not finite pass: the training loop reports them with the step.
     """
     counts = torch.as_tensor(counts, device=scores.device).long()
     labels = torch.as_tensor(labels, device=scores.device).bool()
