@@ -112,7 +112,7 @@ def test_what_an_ion_needs(smiles, adduct, expected):
 def test_the_page_of_rules_says_the_same():
     page = DOCS.read_text("utf-8")
     for each in RULES.values():
-        assert f"| {each.ions} | {each.needs} | {each.reason} |" in page
+        assert page.count(f" | {each.reason} |\n") == 1
 
 
 @pytest.mark.shared

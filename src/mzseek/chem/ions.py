@@ -7,7 +7,7 @@ their formula and SMILES; a structure is parsed only where the answer depends on
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -23,90 +23,25 @@ class IonRule:
     """A condition that a molecule must meet to form some ions."""
 
     name: str
-    ions: str  # which ions it concerns, with examples
-    needs: str  # what the molecule must have
-    reason: str  # why a molecule that lacks it is left out, as notes say it
+    reason: str  # why a molecule that does not meet it is left out, as notes say it
 
 
+# docs/chemistry.md lists the ions that each rule concerns, and what a molecule needs to form them.
 RULES: Mapping[str, IonRule] = {
-    rule.name: rule
-    for rule in (
-        IonRule(
-            "charge",
-            "all of a permanent cation or anion",
-            "a net charge of the molecule that, with those of the parts gained or lost, adds up to "
-            "the charge of the ion: choline is `[M]+`, never `[M+H]+` or `[M+Na]+`; inner salts "
-            "(betaine, nitro compounds, N-oxides) are neutral",
-            "a permanent charge",
-        ),
-        IonRule(
-            "neutral",
-            "`[M]+`, `[M]-`, `[M-H]+` of a neutral molecule",
-            "a statement of the file, of `--adduct`, or electron ionisation: electrospray makes "
-            "none of them as a rule",
-            "no permanent charge",
-        ),
-        IonRule(
-            "water",
-            "`[M+H-H2O]+`, `[M+H-2H2O]+`, `[M-H-H2O]-`",
-            "for each water an oxygen that can leave as one: any but those of nitro groups, "
-            "sulfones and sulfonamides, and of aromatic rings",
-            "no oxygen to lose as water",
-        ),
-        IonRule(
-            "ammonia",
-            "`[M+H-NH3]+`",
-            "a nitrogen that carries hydrogen, or is in a nitrile or imine",
-            "no nitrogen to lose as ammonia",
-        ),
-        IonRule(
-            "proton",
-            "`[M+H]+`, `[M+2H]2+`, `[M+H-H2O]+`",
-            "a lone pair (N, O, S, P, Se, As) or a pi bond that takes up a proton; alkanes and "
-            "saturated halocarbons have neither",
-            "no lone pair and no pi bond to take up a proton",
-        ),
-        IonRule(
-            "binding",
-            "`[M+Na]+`, `[M+K]+`, `[M+NH4]+`, `[M+Li]+`, `[M+ACN+H]+`, `[2M+H]+`, `[2M-H]-`",
-            "an atom with a lone pair (N, O, S, P, Se, As) that binds the cation, the solvent or "
-            "the second molecule",
-            "no N, O, S or P to bind it",
-        ),
-        IonRule(
-            "charges",
-            "`[M+2H]2+`, `[M+H+Na]2+`, `[M+3H]3+`",
-            "as many atoms with a lone pair as charges are added",
-            "fewer atoms with a lone pair than charges",
-        ),
-        IonRule(
-            "acid",
-            "`[M-H]-`, `[2M-H]-`, `[M-H-H2O]-`",
-            "a hydrogen to give: on N, O, S or P; on carbon in a molecule with a pi bond and a "
-            "heteroatom, which stabilise the anion; on carbon beside two halogens; of a terminal "
-            "alkyne or a cyclopentadiene",
-            "no acidic hydrogen to give",
-        ),
-        IonRule(
-            "exchange",
-            "`[M-2H]2-`, `[M+Na-2H]-`, `[M+2Na-H]+`",
-            "as many hydrogens on N, O, S or P, or on carbon beside C=O, C=N, C≡N, NO2, S=O or "
-            "P=O, as are given",
-            "too few acidic hydrogens to give",
-        ),
-        IonRule(
-            "anion",
-            "`[M+Cl]-`, `[M+FA-H]-`, `[M+HAc-H]-`, `[M+Br]-`",
-            "a hydrogen, and a heteroatom that polarises it, to bind the anion",
-            "no polar hydrogen to bind the anion",
-        ),
-        IonRule(
-            "atoms",
-            "others with a loss: `[M+H-CO2]+`, `[M-CH3]+`",
-            "the atoms that are lost",
-            "not the atoms that are lost",
-        ),
-    )
+    name: IonRule(name, reason)
+    for name, reason in {
+        "charge": "a permanent charge",
+        "neutral": "no permanent charge",
+        "water": "no oxygen to lose as water",
+        "ammonia": "no nitrogen to lose as ammonia",
+        "proton": "no lone pair and no pi bond to take up a proton",
+        "binding": "no N, O, S or P to bind it",
+        "charges": "fewer atoms with a lone pair than charges",
+        "acid": "no acidic hydrogen to give",
+        "exchange": "too few acidic hydrogens to give",
+        "anion": "no polar hydrogen to bind the anion",
+        "atoms": "not the atoms that are lost",
+    }.items()
 }
 
 _METALS_AND_AMMONIUM = frozenset(("Li", "Na", "K", "Rb", "Cs", "NH4", "Mg", "Ca"))
@@ -181,25 +116,26 @@ def obstacle(smiles: str, formula: str, adduct: str, *, stated: bool = True) -> 
     >>> obstacle("C[N+](C)(C)CCO", "C5H14NO+", "[M]+", stated=False) is None
     True
     """
-    needs = _needs(adduct)
-    charge = net_charge(smiles) if "[" in smiles else 0
-    name = _charge_obstacle(needs, charge, stated)
-    if name is None and (needs.protons or needs.binds):
-        name = _base_obstacle(needs, smiles, formula)
-    if name is None and needs.donated:
-        name = _acid_obstacle(needs, smiles, formula)
-    if name is None and needs.anion:
-        polar = _HYDROGEN.search(formula) and _HETEROATOM.search(formula)
-        name = None if polar else "anion"
-    if name is None and needs.waters and not _loses_water(smiles, formula, needs.waters):
-        name = "water"
-    if name is None and needs.ammonias and not _loses_ammonia(smiles, formula):
-        name = "ammonia"
-    if name is None and needs.lost:
-        counts = _counts(formula)
-        if any(counts.get(e, 0) * needs.molecules < n for e, n in needs.lost.items()):
-            name = "atoms"
+    name = next(filter(None, _obstacles(_needs(adduct), smiles, formula, stated)), None)
     return None if name is None else RULES[name]
+
+
+def _obstacles(needs: _Needs, smiles: str, formula: str, stated: bool) -> Iterator[str | None]:
+    """Yield names of rules that a molecule does not meet, and None; the cheapest to judge first."""
+    yield _charge_obstacle(needs, net_charge(smiles) if "[" in smiles else 0, stated)
+    if needs.protons or needs.binds:
+        yield _base_obstacle(needs, smiles, formula)
+    if needs.donated:
+        yield _acid_obstacle(needs, smiles, formula)
+    if needs.anion and not (_HYDROGEN.search(formula) and _HETEROATOM.search(formula)):
+        yield "anion"
+    if needs.waters and not _loses_water(smiles, formula, needs.waters):
+        yield "water"
+    if needs.ammonias and not ("N" in _counts(formula) and _structure(smiles).ammonias):
+        yield "ammonia"
+    counts = _counts(formula) if needs.lost else {}
+    if any(counts.get(e, 0) * needs.molecules < n for e, n in needs.lost.items()):
+        yield "atoms"
 
 
 def net_charge(smiles: str) -> int:
@@ -320,10 +256,6 @@ def _loses_water(smiles: str, formula: str, waters: int) -> bool:
     if plain < waters and not _MAY_BE_WEAK.search(smiles):
         plain = smiles.count("O")
     return plain >= waters or _structure(smiles).leaving_oxygens >= waters
-
-
-def _loses_ammonia(smiles: str, formula: str) -> bool:
-    return "N" in _counts(formula) and _structure(smiles).ammonias > 0
 
 
 @dataclass(frozen=True)
