@@ -62,11 +62,19 @@ def test_unknown_channels_and_options_are_refused(names, setting, message: str) 
         channels_from(names, [] if setting is None else [setting])
 
 
-def test_names_are_known_without_numpy() -> None:
-    code = (
-        "import sys; from mzseek.evidence import CHANNELS; list(CHANNELS);"
-        "sys.exit(any(name in sys.modules for name in ('numpy', 'torch', 'rdkit')))"
-    )
+@pytest.mark.parametrize(
+    ("modules", "absent"),
+    [
+        ("mzseek.evidence", "numpy torch rdkit"),
+        (
+            "mzseek.evidence.model, mzseek.evidence.fragments, mzseek.evidence.analogs",
+            "torch mzseek.datasets mzseek.runs mzseek.models mzseek.losses",
+        ),
+    ],
+    ids=["names", "annotating"],
+)
+def test_importing_loads_no_more_than_needed(modules: str, absent: str) -> None:
+    code = f"import sys, {modules}; sys.exit(bool(set({absent.split()}) & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
