@@ -53,7 +53,7 @@ def vectors(spectra, losses: bool) -> np.ndarray:
     ]  # fmt: skip
     low = 0.5 if losses else 0.0
     found = bin_spectra(moved, width=0.01, low=low, high=2000.0, normalise=False)
-    dense = np.sqrt(found.toarray().astype(float))
+    dense = np.sqrt(found[:, np.unique(found.indices)].toarray().astype(float))
     size = np.linalg.norm(dense, axis=1, keepdims=True)
     return dense / np.where(size > 0, size, 1)
 

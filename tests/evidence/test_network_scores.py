@@ -12,7 +12,7 @@ from mzseek.runs.predictions import Predictions
 
 
 @pytest.mark.parametrize(
-    ("loss", "model"), [("emb-cos", "mlp"), ("fp-cos", "deepsets"), ("emb-mlp", "transformer")]
+    ("loss", "model"), [("emb-cos", "mlp"), ("fp-cos", "deepsets"), ("emb-mlp", "deepsets")]
 )
 def test_its_score_is_what_the_run_predicts(
     trained, small: Prepared, training_set: TrainingSet, loss: str, model: str
@@ -24,8 +24,8 @@ def test_its_score_is_what_the_run_predicts(
     features = Predictions.open(run.predictions(step, "test")).lists["mass"]
     lists, _ = queries_from(small, features.queries, "mass")
     found = channel.features(state, lists)
-    assert np.allclose(found[:, 0], features.scores, rtol=1e-3, atol=1e-3)
-    assert np.std(features.scores) > 0.01
+    assert np.allclose(found[:, 0], features.scores, rtol=0, atol=0.01 * np.std(features.scores))
+    assert np.std(features.scores) > 1e-4
 
 
 def test_it_says_which_molecules_it_was_trained_on(trained, small, training_set) -> None:
