@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.chem import parse_molecule
 from mzseek.core.errors import (
     AdductError,
     InputError,
@@ -145,18 +144,6 @@ def test_every_reason_of_every_reader_has_a_code(tmp_path: Path) -> None:
         "unreadable",
     }  # fmt: skip
     assert sum(map(len, codes.values())) > 80
-
-
-BAD_SMILES = [
-    "", "C C", "C(", "C(C)(C)(C)(C)C", "c1cccc1", "*", "C(" * 200, "Xx", "[C", "C" * 9999,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("text", BAD_SMILES)
-def test_molecules_that_cannot_be_read_have_a_code(text: str) -> None:
-    with pytest.raises(MoleculeError) as caught:
-        parse_molecule(text)
-    assert caught.value.reason.code == "bad-molecule"
 
 
 @pytest.mark.shared

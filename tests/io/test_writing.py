@@ -1,36 +1,63 @@
 import errno
+import functools
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from mzseek.core.errors import WriteError
-from mzseek.io import atomic_directory, atomic_file
+from mzseek.core.errors import BusyError, WriteError
+from mzseek.io import atomic_directory, atomic_file, sole_writer
 from mzseek.io.writing import disk_error_reason, disk_errors, publish, remove_leftovers
 
 
-def test_folder_appears_only_when_done(tmp_path: Path) -> None:
-    target = tmp_path / "made"
-    with atomic_directory(target) as partial:
-        (partial / "a").write_text("1")
-        assert not target.exists()
-    assert (target / "a").read_text() == "1"
-    assert list(tmp_path.iterdir()) == [target]
+def put(target: Path, text: str) -> None:
+    """Write a text file, or a folder of two where ``target`` is not called .txt."""
+    if target.suffix == ".txt":
+        target.write_text(text)
+        return
+    target.mkdir(exist_ok=True)
+    for name in "ab":
+        (target / name).write_text(text)
 
 
-def test_an_error_leaves_nothing_and_the_old_stays(tmp_path: Path) -> None:
-    target = tmp_path / "made"
-    with atomic_directory(target) as partial:
-        (partial / "a").write_text("old")
-    with pytest.raises(RuntimeError), atomic_directory(target) as partial:
-        (partial / "a").write_text("new")
-        raise RuntimeError
-    assert (target / "a").read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
+def found(target: Path) -> str | None:
+    """Return the text of `put`; None where there is nothing."""
+    if not target.exists():
+        return None
+    files = [target] if target.is_file() else sorted(target.iterdir())
+    assert len(files) == (1 if target.is_file() else 2)
+    (text,) = {file.read_text() for file in files}
+    return text
+
+
+def run_threads(works) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize(("make", "name"), [(atomic_file, "out.txt"), (atomic_directory, "out")])
+def test_an_output_appears_when_done_and_an_error_leaves_the_old(
+    make, name: str, tmp_path: Path
+) -> None:
+    target = tmp_path / name
+    for text, before in (("old", None), ("new", "old")):
+        with pytest.raises(RuntimeError), make(target) as partial:
+            put(partial, text)
+            raise RuntimeError
+        assert found(target) == before
+        with make(target) as partial:
+            put(partial, text)
+            assert found(target) == before
+        assert found(target) == text
+        assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
@@ -63,30 +90,15 @@ def test_another_process_at_work_is_left_alone(tmp_path: Path) -> None:
     assert busy.exists()
 
 
-def test_file_is_replaced_whole(tmp_path: Path) -> None:
-    target = tmp_path / "file.txt"
-    target.write_text("old")
-    with pytest.raises(RuntimeError), atomic_file(target) as partial:
-        partial.write_text("new")
-        raise RuntimeError
-    assert target.read_text() == "old"
-    with atomic_file(target) as partial:
-        partial.write_text("new")
-    assert target.read_text() == "new"
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_what_a_killed_process_had_moved_away_is_put_back(tmp_path: Path) -> None:
     # Killed between its two renames: the old folder has another name, the new one has none.
-    old = tmp_path / ".made[1].partial-999999999-abc-old"
-    old.mkdir()
-    (old / "a").write_text("old")
+    put(tmp_path / ".made[1].partial-999999999-abc-old", "old")
     (tmp_path / ".made[1].partial-999999999-abc").mkdir()
     target = tmp_path / "made[1]"
     with pytest.raises(RuntimeError), atomic_directory(target):
-        assert (target / "a").read_text() == "old"
+        assert found(target) == "old"
         raise RuntimeError
-    assert (target / "a").read_text() == "old"
+    assert found(target) == "old"
     assert list(tmp_path.iterdir()) == [target]
 
 
@@ -112,15 +124,11 @@ def test_threads_that_write_one_file_do_not_mix(tmp_path: Path) -> None:
 
     def write(letter: str) -> None:
         for _ in range(50):
-            with atomic_file(target) as partial, partial.open("w") as stream:
+            with atomic_file(target) as path, path.open("w") as stream:
                 for _ in range(50):
                     stream.write(letter * 100)
 
-    threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(functools.partial(write, letter) for letter in "abcd")
     assert target.read_text() in {letter * 5_000 for letter in "abcd"}
     assert list(tmp_path.iterdir()) == [target]
 
@@ -197,48 +205,31 @@ def test_a_kill_inside_of_publishing_loses_nothing(
     tmp_path: Path, name: str, step: str, way: str, there: str | None, next_sees: str
 ) -> None:
     target = tmp_path / name
-    if target.suffix:
-        target.write_text("old")
-    else:
-        target.mkdir()
-        for each in "ab":
-            (target / each).write_text("old")
+    put(target, "old")
     ended = subprocess.run([sys.executable, "-c", _KILLED, target, step, way], check=False)
     assert ended.returncode == -signal.SIGKILL
-
-    def found() -> str | None:
-        if not target.exists():
-            return None
-        files = [target] if target.is_file() else sorted(target.iterdir())
-        assert len(files) == (1 if target.is_file() else 2)
-        (text,) = {file.read_text() for file in files}
-        return text
-
-    assert found() == there
+    assert found(target) == there
     make = atomic_file if target.suffix else atomic_directory
     with pytest.raises(RuntimeError), make(target):
-        assert found() == next_sees
+        assert found(target) == next_sees
         raise RuntimeError
-    assert found() == next_sees
+    assert found(target) == next_sees
     assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_folder_whose_exchange_fails_stays(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a").write_text("old")
+    put(tmp_path / "out", "old")
     with pytest.raises(FileNotFoundError):
         publish(tmp_path / "none", tmp_path / "out")
-    assert (tmp_path / "out" / "a").read_text() == "old"
+    assert found(tmp_path / "out") == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_the_old_folder_is_put_back_whoever_has_the_number_of_its_process(tmp_path: Path) -> None:
     # In a container every process may have the same number.
-    old = tmp_path / f".out.partial-{os.getpid()}-abc-old"
-    old.mkdir()
-    (old / "a").write_text("old")
+    put(tmp_path / f".out.partial-{os.getpid()}-abc-old", "old")
     remove_leftovers(tmp_path / "out")
-    assert (tmp_path / "out" / "a").read_text() == "old"
+    assert found(tmp_path / "out") == "old"
 
 
 class SafetensorError(Exception):
@@ -326,3 +317,142 @@ def test_every_library_that_writes_is_understood_on_a_full_disk(small_disk) -> N
     expected = [f"{disk / name}: cannot be written ({os.strerror(28)})" for name in names]
     assert done.stdout.splitlines() == expected
     assert list(disk.iterdir()) == []
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from mzseek.io import sole_writer
+with sole_writer(Path(sys.argv[1]), "holding it"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def holder_of(target: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(target)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def assert_refused(target: Path, reason: str, error: type[Exception] = WriteError) -> None:
+    with pytest.raises(error, match=reason), sole_writer(target, "trying"):
+        pass
+
+
+def test_another_process_is_told_who_holds_it(tmp_path: Path) -> None:
+    with holder_of(tmp_path / "out") as holder:
+        reason = f"holding it there .process {holder.pid} on"
+        assert_refused(tmp_path / "out", reason, BusyError)
+        holder.kill()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_a_lock_ends_with_its_process(tmp_path: Path, end: signal.Signals) -> None:
+    with holder_of(tmp_path / "out") as holder:
+        holder.send_signal(end)
+        holder.wait(10)
+    with sole_writer(tmp_path / "out", "trying"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_of_one_process_exclude_each_other(tmp_path: Path) -> None:
+    with sole_writer(tmp_path / "out", "first"):
+        assert_refused(tmp_path / "out", f"process {os.getpid()}", BusyError)
+
+
+def test_never_two_at_a_time_though_lock_files_come_and_go(tmp_path: Path) -> None:
+    inside, most, taken = 0, 0, 0
+
+    def work() -> None:
+        nonlocal inside, most, taken
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            try:
+                with sole_writer(tmp_path / "out", "racing"):
+                    inside += 1
+                    most = max(most, inside)
+                    time.sleep(0.0005)
+                    inside -= 1
+                    taken += 1
+            except BusyError:
+                pass
+
+    run_threads([work] * 8)
+    assert most == 1
+    assert taken > 10
+
+
+def test_places_that_take_no_file_are_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert_refused(tmp_path / "file" / "out", r"out: cannot be made \(.*file is a file")
+    for place in ("/proc/out", "/proc/none/out", "/dev/null/out"):
+        assert_refused(Path(place), f"^{place}: cannot be made")
+    assert_refused(tmp_path / ("ü" * 101), "its name is longer than 200 bytes")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_disk_for_reading_only_is_refused(small_disk) -> None:
+    disk = small_disk(100, "ro")
+    assert_refused(disk / "out", r"out: cannot be made \(Read-only file system\)")
+
+
+def test_a_disk_without_room_for_a_line_is_refused(small_disk) -> None:
+    disk = small_disk(40)
+    (disk / "filler").write_bytes(bytes(40_960))
+    assert_refused(disk / "out", r"out: cannot be written \(No space left on device\)")
+    assert [path.name for path in disk.iterdir()] == ["filler"]
+
+
+def test_folders_made_for_it_go_unless_something_is_in_them(tmp_path: Path) -> None:
+    with sole_writer(tmp_path / "a" / "b" / "out", "trying"):
+        assert (tmp_path / "a" / "b").is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with sole_writer(tmp_path / "a" / "b" / "out", "trying"):
+        (tmp_path / "a" / "kept").touch()
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["kept"]
+
+
+def test_what_a_link_in_its_place_points_to_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("x")
+    (tmp_path / ".out.lock").symlink_to(tmp_path / "precious")
+    assert_refused(tmp_path / "out", "cannot be made")
+    assert (tmp_path / "precious").read_text() == "x"
+
+
+FORK = """
+import multiprocessing, os, sys, time
+from pathlib import Path
+from mzseek.io import sole_writer
+
+def linger():
+    print(os.getpid(), flush=True)  # by then it has let go of what it was forked with
+    time.sleep(60)
+
+if __name__ == "__main__":
+    with sole_writer(Path(sys.argv[1]), "forking"):
+        child = multiprocessing.get_context("fork").Process(target=linger)
+        child.start()
+        time.sleep(60)
+"""
+
+
+def test_a_lock_does_not_live_on_in_processes_that_were_forked_off(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK, str(tmp_path / "out")], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        child = int(holder.stdout.readline())
+        assert_refused(tmp_path / "out", "forking", BusyError)
+        holder.kill()
+        holder.wait(10)
+    os.kill(child, 0)  # it is there
+    try:
+        with sole_writer(tmp_path / "out", "trying"):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""`read_spectra`: every format, every kind of damage, one iterator; the registry of formats."""
+"""Spectra of files in every format, and of other packages' objects; the registry of formats."""
 
 import codecs
 import dataclasses
@@ -6,9 +6,12 @@ import functools
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mzseek.core.errors import InputError, Reason, SpectrumError
 from mzseek.core.registry import load
@@ -16,8 +19,14 @@ from mzseek.core.text import shorten
 from mzseek.io import Source, StrPath, open_source, zip_sources
 from mzseek.io.skipped import Report, SkipTarget, reporter
 from mzseek.io.sources import MAX_FAULTS, paths_below
-from mzseek.spectra.records import Record, UniqueNames, identifier_of, to_spectrum
-from mzseek.spectra.spectrum import Spectrum
+from mzseek.spectra.records import SKIPPED_PEAKS, Record, UniqueNames, identifier_of, to_spectrum
+from mzseek.spectra.spectrum import (
+    MAX_MZ,
+    Spectrum,
+    clean_peaks,
+    is_spectrum,
+    measurable_peaks,
+)
 
 Opened = Callable[[str, str], object]
 
@@ -241,3 +250,102 @@ def _warn_at_end(
     if count:
         plural = "s" if count > 1 else ""
         warnings.warn(f"{path}: {count} record{plural} skipped, the first: {first}", stacklevel=2)
+
+
+# matchms keeps the peak count of the file, which is not that of a filtered spectrum.
+_OUTDATED = frozenset({"num_peaks", "numpeaks", "num peaks"})
+
+
+def from_matchms(
+    spectrum: Any, where: str = "spectrum", fallback_name: str = "", *, skip_bad_peaks: bool = False
+) -> Spectrum:
+    """Convert a matchms spectrum, by the rules that records of files go through.
+
+    Parameters
+    ----------
+    spectrum : object
+        With ``mz`` and ``intensities`` (its own, or those of ``peaks``) and ``metadata``.
+    where : str
+        What messages call it.
+    fallback_name : str
+        Identifier, where the metadata have none.
+    skip_bad_peaks : bool
+        As `mzseek.spectra.read_spectra` takes it.
+
+    Raises
+    ------
+    SpectrumError
+        It has no such attributes, no peaks, no precursor m/z, or contradicts itself.
+    """
+    if not is_spectrum(spectrum):
+        raise SpectrumError(
+            f"is a {type(spectrum).__name__}, expected a Spectrum or a matchms spectrum",
+            "malformed",
+        )
+    peaks = getattr(spectrum, "peaks", spectrum)
+    mz, intensities = np.asarray(peaks.mz), np.asarray(peaks.intensities)
+    record = Record(where, mz=mz, intensities=intensities, fallback_name=fallback_name)
+    for key, value in dict(spectrum.metadata).items():
+        if isinstance(value, list | tuple):  # (m/z, intensity, charge), as MGF's PEPMASS has it
+            value = next((part for part in value if part is not None), None)
+        if str(key).lower() not in _OUTDATED and value is not None:
+            record.add(str(key), str(value))
+    return to_spectrum(record, skip_bad_peaks=skip_bad_peaks)
+
+
+def as_spectra(
+    spectra: Any, rejects: SkipTarget | None = None, *, skip_bad_peaks: bool = False
+) -> Iterator[Spectrum]:
+    """Yield one spectrum or several as `Spectrum`, in their order.
+
+    Parameters
+    ----------
+    spectra : Spectrum, matchms spectrum, or iterable of them
+    rejects : list or callable of (where, reason), optional
+        Gets each spectrum that cannot be used. Without it, the first of them raises.
+    skip_bad_peaks : bool
+        Check objects of mzseek as well, and skip peaks that no instrument can have measured, as
+        `mzseek.spectra.read_spectra` does. By default these objects are taken as they are.
+
+    Raises
+    ------
+    SpectrumError
+        An object is no spectrum at all; or a spectrum cannot be used, and there are no `rejects`.
+
+    Examples
+    --------
+    >>> spectrum = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a")
+    >>> [spectrum.identifier for spectrum in as_spectra([spectrum, spectrum])]
+    ['a', 'a']
+    """
+    is_single = is_spectrum(spectra) or not isinstance(spectra, Iterable)
+    for number, spectrum in enumerate([spectra] if is_single else spectra, 1):
+        where = f"spectrum {number}"
+        try:
+            if not isinstance(spectrum, Spectrum):
+                yield from_matchms(
+                    spectrum, where, f"record {number}", skip_bad_peaks=skip_bad_peaks
+                )
+            elif skip_bad_peaks:
+                yield _checked(spectrum)
+            else:
+                yield spectrum
+        except SpectrumError as error:
+            if rejects is None or not is_spectrum(spectrum):
+                raise SpectrumError(f"{where}: {error}") from error
+            reporter(rejects)(where, error.reason)
+
+
+def _checked(spectrum: Spectrum) -> Spectrum:
+    """Return a spectrum less the peaks that cannot be; the same object if it is sound."""
+    if not 0 < spectrum.precursor_mz <= MAX_MZ:
+        raise SpectrumError(
+            f"precursor m/z {spectrum.precursor_mz:g} is not between 0 and {MAX_MZ:,.0f}",
+            "bad-number",
+        )
+    mz, intensities, skipped = measurable_peaks(spectrum.mz, spectrum.intensities)
+    mz, intensities = clean_peaks(mz, intensities)
+    if np.array_equal(mz, spectrum.mz):
+        return spectrum
+    metadata = spectrum.metadata | ({SKIPPED_PEAKS: str(skipped)} if skipped else {})
+    return dataclasses.replace(spectrum, mz=mz, intensities=intensities, metadata=metadata)

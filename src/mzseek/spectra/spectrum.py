@@ -61,7 +61,7 @@ class Spectrum:
 
         Raises `SpectrumError` for one that has no precursor m/z, no peaks, or contradicts itself.
         """
-        from mzseek.spectra.convert import from_matchms
+        from mzseek.spectra.read import from_matchms
 
         return from_matchms(spectrum)
 

@@ -44,10 +44,7 @@ class Tally:
         if value is None:
             self.none_given += 1
             return
-        if value in self.values:  # nearly always
-            self.values[value] += 1
-            return
-        text = shorten(value, _MAX_TEXT)
+        text = value if value in self.values else shorten(value, _MAX_TEXT)
         if text in self.values or len(self.values) < _MAX_VALUES:
             self.values[text] += 1
         else:
@@ -80,9 +77,8 @@ class Extent:
     """
 
     def __init__(self) -> None:
+        self.lowest, self.highest = float("inf"), float("-inf")
         self.count = 0
-        self.lowest = float("inf")
-        self.highest = float("-inf")
 
     def add(self, number: float) -> None:
         """Take one in."""
@@ -92,9 +88,7 @@ class Extent:
 
     def to_dict(self) -> dict[str, Any] | None:
         """For JSON; None where there was no number."""
-        if not self.count:
-            return None
-        return {"lowest": self.lowest, "highest": self.highest, "count": self.count}
+        return dict(vars(self)) if self.count else None
 
 
 class Distinct:
@@ -214,10 +208,9 @@ class Summary:
         self._peaks[len(spectrum)] += 1
         if time := parse_time(metadata.get("retention_time", "")):
             self.times.setdefault(time[1], Extent()).add(time[0])
-        smiles, inchi = metadata.get("smiles"), metadata.get("inchi")
-        self.with_smiles += smiles is not None
-        self.with_inchi += inchi is not None
-        if structure := smiles or inchi:
+        self.with_smiles += "smiles" in metadata
+        self.with_inchi += "inchi" in metadata
+        if structure := metadata.get("smiles") or metadata.get("inchi"):
             self.with_structure += 1
             key = metadata.get("inchikey", "")
             self.molecules.add(key[:14] if _INCHIKEY.fullmatch(key) else structure)

@@ -1,13 +1,15 @@
 """Mascot generic format: ``BEGIN IONS``, ``KEY=value`` lines, peaks, ``END IONS``."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import AdductError, Reason
 from mzseek.core.text import shorten
-from mzseek.io import LongLine, Source, text_lines
+from mzseek.io import LongLine, Source, StrPath, atomic_file, text_lines
 from mzseek.spectra.records import PeakBlock, Record
+from mzseek.spectra.spectrum import Spectrum
 
 _KEY = re.compile(r"[A-Za-z_][^=]*=")
 # An adduct at the end of a name: in brackets, or bare with what was added or lost ("M+" is GNPS's
@@ -123,3 +125,32 @@ def _take_adduct_from_name(record: Record) -> None:
         return
     record.add("adduct", match[1])
     record.add("adduct_from", "name")
+
+
+_NAMES = {"compound_name": "NAME", "ms_level": "MSLEVEL"}
+
+
+def write_mgf(path: StrPath, spectra: Iterable[Spectrum]) -> int:
+    """Write spectra as MGF, and return how many there were.
+
+    Reading the file back gives the same peaks, precursor, adduct and metadata, but for white space
+    and for the few names that MGF cannot hold.
+    """
+    count = 0
+    with atomic_file(Path(path)) as partial, partial.open("w", encoding="utf-8") as stream:
+        for spectrum in spectra:
+            count += 1
+            lines = ["BEGIN IONS", f"SPECTRUM_ID={spectrum.identifier}"]
+            lines.append(f"PEPMASS={spectrum.precursor_mz!r}")
+            if spectrum.charge is not None:
+                lines.append(f"CHARGE={abs(spectrum.charge)}{'+' if spectrum.charge > 0 else '-'}")
+            if spectrum.adduct is not None:
+                lines.append(f"ADDUCT={spectrum.adduct}")
+            for name, value in spectrum.metadata.items():
+                key = _NAMES.get(name, name.upper())
+                key = key if key[:1].isalpha() else f"X_{key}"  # a digit would begin a peak
+                lines.append(f"{key.replace('=', '_')}={' '.join(value.split())}")
+            peaks = zip(spectrum.mz.tolist(), spectrum.intensities.tolist(), strict=True)
+            lines += [f"{mz!r} {intensity!r}" for mz, intensity in peaks]
+            stream.write("\n".join(lines) + "\nEND IONS\n\n")
+    return count

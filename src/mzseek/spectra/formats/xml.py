@@ -69,8 +69,6 @@ def decode_array(
         if len(data) % width:
             raise ValueError(f"{len(data)} bytes of {kind} numbers")
     except (ValueError, RuntimeError, zlib.error) as error:
-        if isinstance(error, SpectrumError):
-            raise
         raise SpectrumError(f"its peaks cannot be decoded ({error})", "bad-packing") from error
     return np.frombuffer(data, dtype=kind)
 
