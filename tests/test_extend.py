@@ -1,7 +1,7 @@
-"""A loss, an encoder, a fingerprint, a spectrum format and a command are added to a copy of mzseek.
+"""A loss, an encoder, a fingerprint, a channel, a format and a command are added to a copy.
 
 Each is one module and one registry line. The command line of the copy uses it, in a process of its
-own; the loss, the encoder and the command have options of their own.
+own; the loss, the encoder, the channel and the command have options of their own.
 """
 
 import json
@@ -122,6 +122,38 @@ def read(source):
             record.add("adduct", "[M+H]+")
             yield record
 '''
+CHANNEL = '''
+"""Channel: the length of SMILES."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mzseek.core.registry import option
+from mzseek.evidence.model import Channel, ChannelState
+
+
+@dataclass(frozen=True)
+class LengthOptions:
+    """Options of the channel."""
+
+    power: float = option(1.0, "what lengths are raised to", above=0)
+
+
+class Length(Channel):
+    """The length of SMILES."""
+
+    name, options_type, feature_names = "length", LengthOptions, ("length",)
+
+    def fit(self, training_set, progress=None):
+        """Learn nothing."""
+        return ChannelState(inchikey14=training_set.molecules_used)
+
+    def features(self, state, queries):
+        """Lengths of all candidates."""
+        lengths = [len(queries.molecules.smiles[row]) for row in queries.candidates]
+        return np.array(lengths, np.float32)[:, None] ** self.options.power
+'''
 COMMAND = '''
 """``mzseek hello``."""
 
@@ -172,6 +204,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = '        "elements32": "mzseek.chem.fingerprint_elements:ELEMENTS",'
     after = '        "maccs": f"{_KINDS}:MACCS_KEYS",'
     add_lines(copy, "chem/fingerprinting.py", (after, line))
+    add_file(copy, "evidence/length.py", CHANNEL)
+    line = '        "length": "mzseek.evidence.length:Length",'
+    after = '        "prior": "mzseek.evidence.prior:Prior",'
+    add_lines(copy, "evidence/__init__.py", (after, line))
     add_file(copy, "spectra/formats/lines.py", SPECTRUM_FORMAT)
     add_lines(
         copy, "spectra/read.py",
@@ -228,6 +264,13 @@ def test_a_fingerprint_is_prepared(run, small_set, tmp_path: Path) -> None:
     run("prepare", spectra, "--fingerprint", "elements32", "--jobs", 1, "--out", "prepared")
     manifest = json.loads((tmp_path / "prepared" / "manifest.json").read_text())
     assert manifest["fingerprint_bits"] == 32
+
+
+def test_a_channel_is_fitted_with_options_of_its_own(run, small_set) -> None:
+    quick = ("--channels", "length", "--set", "length.power=0.5", "--jobs", 1, "--json")
+    fitted = json.loads(run("fit", small_set.folder, *quick, "--out", "run").splitlines()[-1])
+    (channel,) = fitted["model"]["channels"]
+    assert (channel["name"], channel["options"]) == ("length", {"power": 0.5})
 
 
 def test_a_spectrum_format_is_read(run, tmp_path: Path) -> None:
