@@ -1,8 +1,9 @@
 """Matched decoys."""
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -58,8 +59,7 @@ SPREAD = st.floats(0, 3)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@dataclass(frozen=True)
-class Simulated:
+class Simulated(NamedTuple):
     """Pools, and the score of every candidate by the prior that truths were drawn with."""
 
     lists: DecoyLists
@@ -109,6 +109,13 @@ def store(small_set, tmp_path_factory: pytest.TempPathFactory) -> Database:
 @pytest.fixture
 def folder(small_set, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small_set.folder, tmp_path / "prepared"))
+
+
+@pytest.fixture(scope="module")
+def with_negatives(small_set, store: Database, tmp_path_factory) -> Prepared:
+    """A folder with hard negatives; tests must leave it as it is."""
+    copy = shutil.copytree(small_set.folder, tmp_path_factory.mktemp("negatives") / "prepared")
+    return add_negatives(Prepared.open(copy), store, keep=4, engine=ALONE)[0]
 
 
 def some_p(seed: int, spread: float, size: int = 60) -> np.ndarray:
@@ -586,13 +593,12 @@ def test_a_run_from_before_is_measured_on_lists_drawn_since(
     ],
 )
 def test_bad_arguments_are_refused_and_change_nothing(
-    folder: Path, store: Database, changes, error, message: str
+    with_negatives: Prepared, store: Database, changes, error, message: str
 ) -> None:
-    prepared, _ = add_negatives(Prepared.open(folder), store, keep=4, engine=ALONE)
-    before = contents(folder)
+    before = contents(with_negatives.folder)
     with pytest.raises(error, match=message):
-        add_matched(prepared, store, **HOW | changes)
-    assert contents(folder) == before
+        add_matched(with_negatives, store, **HOW | changes)
+    assert contents(with_negatives.folder) == before
 
 
 def test_the_reason_is_stated_where_no_list_can_be_drawn(
