@@ -17,15 +17,13 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.datasets.slices import Slices
 from mzseek.evaluation.scored import validation_means
 from mzseek.experiments import experiment_named, names, scale_named
-from mzseek.experiments.cost import count_runs
+from mzseek.experiments.cost import MASSSPECGYM, count_runs
 from mzseek.models import build
 from mzseek.models.model import TorchNetwork
 from mzseek.parallel.engine import keep_freed_memory
 from mzseek.runs.predictions import predict
 from mzseek.training.options import Options
 from train_step import measure
-
-FOLDS = {"train": 194_119, "val": 19_429}  # MassSpecGym's
 
 
 def validation_seconds(prepared, loss):
@@ -59,7 +57,7 @@ def main():
     for size, count in sorted(runs.items(), key=lambda item: (item[0].loss, item[0].length)):
         step = median(measure(size.loss, size.length)["step"]) / 1000
         validation = validation_seconds(prepared, size.loss)
-        run = size.hours(FOLDS, step, validation)
+        run = size.hours(MASSSPECGYM, step, validation)
         total, longest = total + count * run, max(longest, run)
         print(
             f"{size.loss:10}{size.length:6}{count:6}{1000 * step:11.1f}{1000 * validation:16.2f}"

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mzseek.experiments import Experiment, Scale, read_experiment
@@ -45,16 +46,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def cell_of(mean: float, sd: float | None = None, *, has_seeds: bool = True) -> Cell:
+    """A cell of five seeds with this mean and deviation."""
+    if sd is None:
+        return Cell((mean,), has_seeds=False)
+    spread = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    values = mean + sd * spread / spread.std(ddof=1)
+    return Cell(tuple(values.tolist()), has_seeds=has_seeds)
+
+
 def as_published(experiment: Experiment) -> Results:
     """The table as the paper prints it, in the same form."""
     cells: dict[str, dict[str, Cell]] = {}
     for row, values in experiment.published.items():
         cells[row] = {}
-        for key, (mean, _) in values.items():
-            percent = experiment.column(key).unit == "%"
-            cells[row][key] = Cell((mean / 100 if percent else mean,))
-    for row, said in experiment.texts.items():
-        cells.setdefault(row, {}).update({key: Cell(text=text) for key, text in said.items()})
+        for key, printed in values.items():
+            if isinstance(printed, str):
+                cells[row][key] = Cell(text=printed)
+                continue
+            unit = 100 if experiment.column(key).unit == "%" else 1
+            mean, sd = printed
+            cells[row][key] = cell_of(mean / unit, sd and sd / unit)
     return Results(experiment, "published", cells)
 
 

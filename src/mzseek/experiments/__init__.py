@@ -10,6 +10,7 @@ from mzseek.experiments.experiment import (
     names,
     read_experiment,
     scale_named,
+    with_variant,
 )
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "names",
     "read_experiment",
     "scale_named",
+    "with_variant",
 ]

@@ -1,6 +1,5 @@
 """What experiments cost before they are begun: runs, hours of a core, disk."""
 
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from mzseek.experiments.reproduce import runnable
 from mzseek.experiments.sweep import Trial
 from mzseek.io import StrPath
 
+MASSSPECGYM = {"train": 194_119, "val": 19_429}  # spectra, as the paper has them
 BATCH, EVERY, USUAL_LENGTH = 64, 1_000, 253  # spectra a step, steps between validations, candidates
 VALIDATIONS = 20  # of a run whose protocol follows the number of steps, twice an epoch at most
 RUN_BYTES = 1_000_000_000  # weights and predictions of a run of full size, at most
@@ -72,10 +72,10 @@ def count_runs(
     for experiment in experiments:
         cut, here = runnable(*experiment.at(scale), can_mine)
         for cell in kind_named(cut.kind).plan(cut, here).values():
-            second = cell.with_options(cell.grid[0][0].config)  # whichever is chosen costs the same
-            stages = (*cell.first, *second.grid)
-            for trial in itertools.chain.from_iterable(stages):
-                if trial.config.model != "random":
+            one = cell.grid[0][0].config  # whichever options are chosen, they cost the same
+            for trial in cell.trials:
+                is_run = cell.first_lr in (None, trial.lr) or trial.config == one
+                if is_run and trial.config.model != "random":
                     trials[trial.config.fingerprint, trial.name] = trial
     return Counter(map(RunSize.of, trials.values()))
 

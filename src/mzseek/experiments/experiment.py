@@ -25,6 +25,7 @@ from mzseek.io import StrPath
 
 T = TypeVar("T")
 Number = tuple[float, float | None]  # as printed: a mean, and a standard deviation if there is one
+Printed = Number | str  # a text is such as a fingerprint's bits
 _CONFIG = ConfigDict(extra="forbid")
 
 
@@ -65,12 +66,31 @@ def _with_key(fields: set[str]) -> Any:
 
 def _claim(value: Any) -> Any:
     if isinstance(value, Mapping):
-        checks = {name: details for name, details in value.items() if name != "says"}
-        if "says" not in value or len(checks) != 1:
-            raise ValueError("expected says, and one way to check it")
-        [(kind, details)] = checks.items()
-        return {"says": value["says"], "kind": kind, "details": details}
+        said = [name for name in value if name in ("says", "adds")]
+        checks = [name for name in value if name not in said]
+        if len(said) != 1 or len(checks) != 1:
+            raise ValueError("expected says or adds, and one way to check it")
+        [text], [kind] = said, checks
+        by_paper = text == "says"
+        return {"says": value[text], "kind": kind, "details": value[kind], "by_paper": by_paper}
     return value
+
+
+def _printed(table: Any) -> dict[str, dict[str, Printed]]:
+    """Turn published numbers, [mean, sd] and texts into one form; null is nothing."""
+
+    def convert(value: Any) -> Printed:
+        if isinstance(value, str):
+            return value
+        mean, sd, *more = value if isinstance(value, list) else (value, None)
+        if more or not isinstance(mean, int | float):
+            raise ValueError(f"{value!r}: expected a number, [mean, sd] or a text in quotes")
+        return float(mean), None if sd is None else float(sd)
+
+    return {
+        str(row): {str(key): convert(value) for key, value in values.items() if value is not None}
+        for row, values in (table or {}).items()
+    }
 
 
 Settings = Annotated[
@@ -92,10 +112,11 @@ class Scale:
     ``protocol`` is ``paper`` or ``auto``, as `mzseek train --protocol`; ``settings`` are options of
     components that every run gets, such as a smaller width. Bands are measured on ``most_lists``
     candidate lists, evenly spaced. ``tests_claims`` says whether models are trained for long enough
-    that their numbers mean something.
+    that their numbers mean something. The ``variant`` is one in `VARIANTS`.
     """
 
     name: str
+    variant: str = "text"
     lr: Rates | None = None
     seeds: int | None = None
     epochs: int | None = None
@@ -104,6 +125,29 @@ class Scale:
     settings: Settings = Field(default_factory=dict)
     most_lists: int | None = None
     tests_claims: bool = True
+
+    @property
+    def label(self) -> str:
+        """Name of the scale, and of a variant that is not the usual one."""
+        return self.name if self.variant == "text" else f"{self.name}-{self.variant}"
+
+
+# The paper's equation has three blocks between four matrices; the authors' code builds two, and the
+# published numbers belong to these.
+VARIANTS: dict[str, tuple[Mapping[str, Any], str]] = {
+    "text": ({}, "Protocol variant text: the encoder has three blocks, as the paper's equation."),
+    "published": (
+        {"encoder.blocks": 2},
+        "Protocol variant published: the encoder has two blocks, as the authors' code builds it; "
+        "the published numbers belong to it.",
+    ),
+}
+
+
+def with_variant(scale: Scale, variant: str) -> Scale:
+    """Return a scale in one of `VARIANTS`."""
+    check_name(VARIANTS, variant, "variant", ExperimentError)
+    return replace(scale, variant=variant)
 
 
 def _scale_changes(value: Any) -> Any:
@@ -159,14 +203,15 @@ class Column:
 
 @dataclass(frozen=True, config=_CONFIG)
 class Claim:
-    """A sentence of the paper that numbers can support or not.
+    """A sentence that numbers can support or not; the paper's own if ``by_paper``.
 
-    ``kind`` is a name in `mzseek.experiments.results.CLAIM_CHECKS`, ``details`` are its arguments.
+    ``kind`` is a name in `mzseek.experiments.claims.CLAIM_CHECKS`, ``details`` are its arguments.
     """
 
     says: str
     kind: str
     details: Mapping[str, Any]
+    by_paper: bool = True
 
 
 @dataclass(frozen=True, config=_CONFIG)
@@ -188,8 +233,7 @@ class Experiment:
         rates are then run with these. None for every combination.
     select : str
         Validation metric by whose mean over seeds the learning rate is chosen.
-    published, texts : mapping of row to mapping of column to Number, or to str
-        What is published there: a number, or a text such as a fingerprint's bits.
+    published : mapping of row to mapping of column to Printed
     given : mapping
         What a theory starts from, such as a distribution.
     scales : mapping of str to mapping
@@ -218,8 +262,9 @@ class Experiment:
     seeds: int = 1
     epochs: int = 50
     select: str = "hit_rate@20"
-    published: Mapping[str, Mapping[str, Number]] = Field(default_factory=dict)
-    texts: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    published: Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_printed)] = Field(
+        default_factory=dict
+    )
     given: Mapping[str, Any] = Field(default_factory=dict)
     claims: tuple[Annotated[Claim, BeforeValidator(_claim)], ...] = ()
     scales: Mapping[str, ScaleChanges] = Field(default_factory=dict)
@@ -328,9 +373,14 @@ def _experiment(name: str, text: str, where: str) -> Experiment:
     if not isinstance(table, dict):
         raise ExperimentError(f"{where}: is {type(table).__name__}, expected names with values")
     protocol = table.pop("protocol", {})
-    numbers, texts = _published(table.pop("published", {}), table, f"{where}: published")
-    more = {"name": name, "published": numbers, "texts": texts}
-    return _validate(Experiment, {**table, **protocol, **more}, where)
+    experiment = _validate(Experiment, {**table, **protocol, "name": name}, where)
+    for row, values in experiment.published.items():
+        at = f"{where}: published"
+        check_name([row.key for row in experiment.rows], row, f"{at}: row", ExperimentError)
+        for column in values:
+            keys = [column.key for column in experiment.columns]
+            check_name(keys, column, f"{at}: {row}: column", ExperimentError)
+    return experiment
 
 
 def _parse(text: str, where: str) -> Any:
@@ -361,28 +411,3 @@ def _validate(kind: type[T], table: Any, where: str) -> T:
         first = min(error.errors(), key=lambda problem: "unexpected" not in problem["type"])
         at = ": ".join(str(part) for part in first["loc"])
         raise ExperimentError(f"{where}: {at}: {first['msg'][:200]}") from error
-
-
-def _published(
-    table: Any, experiment: Mapping[str, Any], where: str
-) -> tuple[dict[str, dict[str, Number]], dict[str, dict[str, str]]]:
-    """Return published numbers, and texts, by row and column."""
-    numbers: dict[str, dict[str, Number]] = {}
-    texts: dict[str, dict[str, str]] = {}
-    for row, values in (table or {}).items():
-        check_name(list(map(str, experiment.get("rows", {}))), str(row), f"{where}: row",
-                   ExperimentError)  # fmt: skip
-        numbers[str(row)], texts[str(row)] = {}, {}
-        for column, value in values.items():
-            at = f"{where}: {row}: column"
-            check_name(list(experiment.get("columns", {})), str(column), at, ExperimentError)
-            pair = value if isinstance(value, list) else [value, None]
-            if isinstance(value, str):
-                texts[str(row)][column] = value
-            elif len(pair) != 2 or not isinstance(pair[0], int | float | None):
-                expected = "expected a number, [mean, sd] or a text in quotes"
-                raise ExperimentError(f"{at} {column}: is {value!r}, {expected}")
-            elif pair[0] is not None:
-                sd = None if pair[1] is None else float(pair[1])
-                numbers[str(row)][column] = float(pair[0]), sd
-    return numbers, texts

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from mzseek.core.errors import ExperimentError
 from mzseek.core.registry import choose
 from mzseek.decision.utilities import UTILITIES
-from mzseek.experiments.experiment import Column, Row
+from mzseek.experiments.experiment import Column, Row, experiment_named
 from mzseek.experiments.results import Results, in_units
 from mzseek.export.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank
 
@@ -40,14 +40,20 @@ def front(results: Results) -> Figure:
     how = results.experiment.figure
     figure = blank((6.4, 4.6))
     axes = figure.subplots()
+    keys = how["x"], how["y"]
+    if "published" in how:
+        printed = Results(experiment_named(how["published"]), "", {})
+        for row in printed.experiment.rows:
+            at = [printed.published(row.key, key) for key in keys]
+            if None not in at:
+                point = tuple(number[0] for number in at if number is not None)
+                axes.plot(*point, "o", markerfacecolor="none", color=MUTED, markersize=5)
+                _named(axes, row.label, point, MUTED)
     for row in results.experiment.rows:
-        here = _point(results, row, how["x"], how["y"])
-        there = _published_point(results, row, how["x"], how["y"])
+        here = _point(results, row, *keys)
         if here is not None:
             axes.plot(*here, "o", color=BLUE, markersize=6)
             _named(axes, row.label, here)
-        if there is not None:
-            axes.plot(*there, "o", markerfacecolor="none", color=MUTED, markersize=5)
         decoded = _point(results, row, how["x"], how["decoded"]) if "decoded" in how else None
         if decoded is not None:
             if here is not None:
@@ -55,12 +61,14 @@ def front(results: Results) -> Figure:
             axes.plot(*decoded, "D", color=MUTED if row.control else ORANGE, markersize=5)
             if here is None:
                 _named(axes, row.label, decoded)
-    _label(axes, results, how["x"], how["y"])
+    for name, key in zip(("xlabel", "ylabel"), keys, strict=True):
+        column = results.experiment.column(key)
+        axes.set(**{name: column.label + (", %" if column.unit == "%" else "")})
     entries = [("o", BLUE, BLUE, "thresholded fingerprint")]
     if "decoded" in how:
         entries.append(("D", ORANGE, ORANGE, "posterior decoded for Tanimoto"))
         entries.append(("D", MUTED, MUTED, "the same without the spectrum"))
-    if results.experiment.published:
+    if "published" in how:
         entries.append(("o", MUTED, "none", "published, on MassSpecGym"))
     for marker, colour, face, label in entries:
         axes.plot([], [], marker, color=colour, markerfacecolor=face, label=label)
@@ -255,26 +263,13 @@ def _tick(row: Row) -> str:
     return row.key.rpartition(" ")[2]
 
 
-def _point(results: Results, row: Row, x: str, y: str) -> tuple[float, float] | None:
-    cells = [(results.cell(row.key, key), results.experiment.column(key)) for key in (x, y)]
-    if any(cell is None for cell, _ in cells):
+def _point(results: Results, row: Row, *keys: str) -> tuple[float, ...] | None:
+    cells = [results.cell(row.key, key) for key in keys]
+    if any(cell is None for cell in cells):
         return None
-    across, up = (in_units(cell.mean, column) for cell, column in cells if cell is not None)
-    assert across is not None
-    assert up is not None
-    return across, up
+    pairs = zip(cells, keys, strict=True)
+    return tuple(in_units(c.mean, results.experiment.column(k)) or 0.0 for c, k in pairs if c)
 
 
-def _published_point(results: Results, row: Row, x: str, y: str) -> tuple[float, float] | None:
-    across, up = results.published(row.key, x), results.published(row.key, y)
-    return None if across is None or up is None else (across[0], up[0])
-
-
-def _named(axes: Any, text: str, at: tuple[float, float]) -> None:
-    axes.annotate(text, at, textcoords="offset points", xytext=(7, 4), fontsize=8.5, color=INK)
-
-
-def _label(axes: Any, results: Results, x: str, y: str) -> None:
-    across, up = (results.experiment.column(key) for key in (x, y))
-    axes.set_xlabel(across.label + (", %" if across.unit == "%" else ""))
-    axes.set_ylabel(up.label + (", %" if up.unit == "%" else ""))
+def _named(axes: Any, text: str, at: tuple[float, ...], colour: str = INK) -> None:
+    axes.annotate(text, at, textcoords="offset points", xytext=(7, 4), fontsize=8.5, color=colour)

@@ -1,8 +1,7 @@
 """Kinds of experiment: what each trains, and how its cells are measured."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,268 +20,274 @@ from mzseek.experiments.experiment import Column, Experiment, Row, Scale
 from mzseek.experiments.results import (
     DECODED,
     RANDOM_PREFIX,
+    RESAMPLES,
     Cell,
     read_values_file,
     write_values_file,
 )
 from mzseek.experiments.sweep import (
+    JUDGED_BY,
     USUAL_LISTS,
     CellPlan,
     FinishedTrial,
-    Trial,
     Workspace,
     best_trials,
     measured_file,
     plan_cell,
+    reason_of,
 )
 from mzseek.metrics import METRICS
 
 Cells = dict[str, dict[str, Cell]]
+Measurement = tuple[Cells, dict[str, Any]]  # cells by row and column, and what is drawn beside them
+Plans = dict[tuple[str, str], CellPlan]
 
 
-class Kind(ABC):
-    """A kind of experiment; ``needs_data`` unless nothing is learned or measured."""
+@dataclass(frozen=True)
+class Kind:
+    """A kind of experiment.
 
-    name: str
-    needs_data = True
+    Attributes
+    ----------
+    check : callable of Experiment
+        Raises `ExperimentError` for what this kind cannot run.
+    measured : callable of (Experiment, Scale, Workspace or None, dict)
+        Measures all cells, once all trials have ended. Of cells that fail, the reason goes into the
+        dict, and the others are measured.
+    trained_metric : callable of str, optional
+        The metric by which a column's models are measured when they have been trained; None for
+        columns without a run. Left out where nothing is trained.
+    keeps_models : bool
+        Whether models are needed once all have ended.
+    needs_data : bool
+    """
 
-    @abstractmethod
-    def check(self, experiment: Experiment) -> None:
-        """Raise `ExperimentError` for an experiment that this kind cannot run."""
+    check: Callable[[Experiment], None]
+    measured: Callable[[Experiment, Scale, Workspace | None, dict[str, str]], Measurement]
+    trained_metric: Callable[[str], str | None] = lambda _: None
+    keeps_models: bool = False
+    needs_data: bool = True
 
-    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
+    def plan(self, experiment: Experiment, scale: Scale) -> Plans:
         """Plan the trials of each cell, by row and column; none where nothing is trained."""
-        return {}
+        return {
+            (row.key, column.key): plan
+            for row in experiment.rows
+            for column in experiment.columns
+            if (metric := self.trained_metric(column.metric)) is not None
+            and (plan := plan_cell(experiment, row, column, scale, metric, self.keeps_models))
+        }
 
-    @abstractmethod
     def measure(
-        self, experiment: Experiment, scale: Scale, site: Workspace | None
-    ) -> tuple[Cells, Mapping[str, Any]]:
-        """Measure the cells, once all trials have ended, and what is drawn beside them."""
+        self,
+        experiment: Experiment,
+        scale: Scale,
+        site: Workspace | None,
+        failed: dict[str, str] | None = None,
+    ) -> Measurement:
+        """Measure the cells; ``failed`` gets what could not be measured, and why."""
+        return self.measured(experiment, scale, site, {} if failed is None else failed)
 
 
+def _checks_trials(experiment: Experiment) -> Plans:
+    """Refuse what a loss or an encoder does not have, and an unknown metric to choose by."""
+    check_name(METRICS, experiment.select, f"{experiment.name}: select", ExperimentError)
+    plans = kind_named(experiment.kind).plan(experiment, Scale("paper"))
+    for plan in plans.values():
+        for trial in plan.trials:
+            trial.options()
+    return plans
+
+
+def _check_metrics(experiment: Experiment, known: Any, prefix: str = "") -> None:
+    for column in experiment.columns:
+        metric = column.metric.removeprefix(prefix)
+        check_name(known, metric, f"{experiment.name}: metric", ExperimentError)
+
+
+def _guarded(
+    name: str, plan: CellPlan, failed: dict[str, str], measure: Callable[[], Any], empty: Any
+) -> Any:
+    """Measure something; where that fails, note why unless one of its trials has been noted."""
+    try:
+        return measure()
+    except Exception as error:
+        if not any(trial.name in failed for trial in plan.trials):
+            failed[name] = reason_of(error)
+        return empty
+
+
+# Medians of σ_min, σ_max and their difference over all lists, the truth against the others. A row
+# has a ``fingerprint`` (morgan2 unless it says so) and a ``similarity`` (Tanimoto).
 APART, TWINS = "apart", "twins"  # shares of lists with σ_min = 0, and with σ_max = 1
 BANDS_METRICS = ("low", "high", "width", APART, TWINS)
-_SETTINGS = ("fingerprint", "similarity")
 _BINS = 50
 
 
-class BandsKind(Kind):
-    """Medians of σ_min, σ_max and their difference over all lists, the truth against the others.
-
-    A row has a ``fingerprint`` (morgan2 unless it says so) and a ``similarity`` (Tanimoto).
-    """
-
-    name = "bands"
-
-    def check(self, experiment: Experiment) -> None:
-        """See `Kind.check`."""
-        for column in experiment.columns:
-            check_name(BANDS_METRICS, column.metric, f"{experiment.name}: metric", ExperimentError)
-        lists = {column.candidates or USUAL_LISTS for column in experiment.columns}
-        if len(lists) > 1:
-            raise ExperimentError(f"{experiment.name}: candidates differ from column to column")
-        for row in experiment.rows:
-            for name in row.settings:
-                check_name(_SETTINGS, name, f"{experiment.name}: {row.key}", ExperimentError)
-            fingerprint_kind(_fingerprint(row))
-            where = f"{experiment.name}: {row.key}: similarity"
-            check_name(BAND_SIMILARITIES, _similarity(row), where, ExperimentError)
-
-    def measure(
-        self, experiment: Experiment, scale: Scale, site: Workspace | None
-    ) -> tuple[Cells, Mapping[str, Any]]:
-        """See `Kind.measure`; beside the cells, how σ_min, σ_max and the width are distributed."""
-        assert site is not None
-        lists = experiment.columns[0].candidates or USUAL_LISTS
-        cells: Cells = {}
-        drawn: dict[str, Any] = {"edges": np.linspace(0, 1, _BINS + 1).tolist()}
-        for row in experiment.rows:
-            bands = set_bands(
-                site.prepared(_fingerprint(row)), lists,
-                fold=None if experiment.fold == "all" else experiment.fold,
-                similarity=_similarity(row), max_lists=scale.most_lists, progress=site.progress,
-            )  # fmt: skip
-            low, high = bands.low[bands.usable], bands.high[bands.usable]
-            shares = {APART: float(np.mean(low == 0)), TWINS: float(np.mean(high == 1))}
-            numbers = bands.medians() | shares
-            cells[row.key] = {c.key: Cell((numbers[c.metric],)) for c in experiment.columns}
-            # Lists in each bin: a figure needs no more.
-            drawn[row.key] = {
-                name: np.histogram(values, bins=_BINS, range=(0, 1))[0].tolist()
-                for name, values in (("low", low), ("high", high), ("width", high - low))
-            }
-        return cells, drawn
+def _check_bands(experiment: Experiment) -> None:
+    _check_metrics(experiment, BANDS_METRICS)
+    if len({column.candidates or USUAL_LISTS for column in experiment.columns}) > 1:
+        raise ExperimentError(f"{experiment.name}: candidates differ from column to column")
+    for row in experiment.rows:
+        where = f"{experiment.name}: {row.key}"
+        for name in row.settings:
+            check_name(("fingerprint", "similarity"), name, where, ExperimentError)
+        fingerprint_kind(_band_settings(row)["fingerprint"])
+        similarity = _band_settings(row)["similarity"]
+        check_name(BAND_SIMILARITIES, similarity, f"{where}: similarity", ExperimentError)
 
 
-def _fingerprint(row: Row) -> str:
-    return str(row.settings.get("fingerprint", "morgan2"))
+def _band_settings(row: Row) -> dict[str, str]:
+    return {"fingerprint": "morgan2", "similarity": "tanimoto", **row.settings}
 
 
-def _similarity(row: Row) -> str:
-    return str(row.settings.get("similarity", "tanimoto"))
-
-
-WHEN = "when "  # before the name of a metric: the share of steps after which it was best
-
-
-class HistoryKind(Kind):
-    """Validation over the steps of trained models; a cell is the mean over seeds.
-
-    A column is a metric at its best on validation, or, after the word ``when``, the share of the
-    run's steps after which it was so.
-    """
-
-    name = "history"
-
-    def check(self, experiment: Experiment) -> None:
-        """See `Kind.check`."""
-        check_name(METRICS, experiment.select, f"{experiment.name}: select", ExperimentError)
-        if experiment.fold != "val":
-            raise ExperimentError(f"{experiment.name}: fold is {experiment.fold}, expected val")
-        for column in experiment.columns:
-            metric = column.metric.removeprefix(WHEN)
-            check_name(METRICS, metric, f"{experiment.name}: metric", ExperimentError)
-        for cell in self.plan(experiment, Scale("paper")).values():
-            for trial in cell.trials:
-                trial.options()  # refuses what a loss or an encoder does not have
-                if trial.config.model == "random":
-                    raise ExperimentError(f"{experiment.name}: random learns nothing over time")
-
-    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
-        """See `Kind.plan`."""
-        cells = {
-            (row.key, column.key): _plan_history(experiment, row, column, scale)
-            for row in experiment.rows
-            for column in experiment.columns
+def _measure_bands(
+    experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
+) -> Measurement:
+    """Also how σ_min, σ_max and the width are distributed."""
+    assert site is not None
+    cells: Cells = {}
+    drawn: dict[str, Any] = {"edges": np.linspace(0, 1, _BINS + 1).tolist()}
+    for row in experiment.rows:
+        bands = set_bands(
+            site.prepared(_band_settings(row)["fingerprint"]),
+            experiment.columns[0].candidates or USUAL_LISTS,
+            fold=None if experiment.fold == "all" else experiment.fold,
+            similarity=_band_settings(row)["similarity"], max_lists=scale.most_lists,
+            progress=site.progress,
+        )  # fmt: skip
+        low, high = bands.low[bands.usable], bands.high[bands.usable]
+        values = {"low": low, "high": high, "width": high - low}
+        shares = {APART: float(np.mean(low == 0)), TWINS: float(np.mean(high == 1))}
+        numbers = bands.medians() | shares
+        # The same lists are drawn for all rows, so that differences of medians are paired.
+        draws = np.random.default_rng(0).integers(len(low), size=(RESAMPLES, len(low)))
+        resampled = {
+            name: tuple(np.median(of[draws], axis=1).round(6).tolist())
+            for name, of in values.items()
         }
-        return {key: cell for key, cell in cells.items() if cell is not None}
-
-    def measure(
-        self, experiment: Experiment, scale: Scale, site: Workspace | None
-    ) -> tuple[Cells, Mapping[str, Any]]:
-        """See `Kind.measure`; beside the cells, each seed's metrics at each validation."""
-        assert site is not None
-        cells: Cells = {row.key: {} for row in experiment.rows}
-        drawn: dict[str, list[dict[str, list[float]]]] = {row.key: [] for row in experiment.rows}
-        for (row, key), plan in self.plan(experiment, scale).items():
-            column, best = experiment.column(key), best_trials(plan, experiment.select, site)
-            cells[row][key] = Cell(tuple(_value(trial, column, plan) for trial in best))
-            drawn[row] = drawn[row] or [
-                {"step": [validation["step"] for validation in trial.run.history()]}
-                for trial in best
-            ]
-            if not column.metric.startswith(WHEN):
-                for curves, trial in zip(drawn[row], best, strict=True):
-                    name = _name(trial, plan)
-                    curves[key] = [validation[name] for validation in trial.run.history()]
-        return cells, drawn
+        cells[row.key] = {
+            c.key: Cell(
+                (numbers[c.metric],), resampled=resampled.get(c.metric, ()), has_seeds=False
+            )
+            for c in experiment.columns
+        }
+        # Lists in each bin: a figure needs no more.
+        drawn[row.key] = {
+            name: np.histogram(of, bins=_BINS, range=(0, 1))[0].tolist()
+            for name, of in values.items()
+        }
+    return cells, drawn
 
 
-def _plan_history(
-    experiment: Experiment, row: Row, column: Column, scale: Scale
-) -> CellPlan | None:
-    plain = replace(column, metric=column.metric.removeprefix(WHEN))
-    return plan_cell(experiment, row, plain, scale)
+# Validation over the steps of trained models; a cell is the mean over seeds. A column is a metric
+# at its best on validation, or, after the word ``when``, the share of the run's steps after which
+# it was so.
+WHEN = "when "
 
 
-def _name(trial: FinishedTrial, plan: CellPlan) -> str:
+def _check_history(experiment: Experiment) -> None:
+    if experiment.fold != "val":
+        raise ExperimentError(f"{experiment.name}: fold is {experiment.fold}, expected val")
+    _check_metrics(experiment, METRICS, WHEN)
+    for plan in _checks_trials(experiment).values():
+        if any(trial.config.model == "random" for trial in plan.trials):
+            raise ExperimentError(f"{experiment.name}: random learns nothing over time")
+
+
+def _measure_history(
+    experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
+) -> Measurement:
+    """Also each seed's metrics at each validation."""
+    assert site is not None
+    cells: Cells = {row.key: {} for row in experiment.rows}
+    drawn: dict[str, list[dict[str, list[float]]]] = {row.key: [] for row in experiment.rows}
+    for (row, key), plan in kind_named("history").plan(experiment, scale).items():
+        column, best = experiment.column(key), best_trials(plan, experiment.select, site)
+        histories = [trial.run.history() for trial in best]
+        values = []
+        for trial in best:
+            reached = trial.run.best[_validated_name(trial, plan)]
+            share = float(reached["step"]) / float(trial.run.metadata["steps"])
+            values.append(share if column.metric.startswith(WHEN) else float(reached["value"]))
+        cells[row][key] = Cell(tuple(values))
+        drawn[row] = drawn[row] or [{"step": [v["step"] for v in rows]} for rows in histories]
+        if not column.metric.startswith(WHEN):
+            for curves, trial, rows in zip(drawn[row], best, histories, strict=True):
+                curves[key] = [validation[_validated_name(trial, plan)] for validation in rows]
+    return cells, drawn
+
+
+def _validated_name(trial: FinishedTrial, plan: CellPlan) -> str:
     """Return a metric's name in a run, where those of lists name them."""
     listed = f"{plan.metric}/{plan.candidates}"
     return listed if listed in trial.run.best else plan.metric
 
 
-def _value(trial: FinishedTrial, column: Column, plan: CellPlan) -> float:
-    best = trial.run.best[_name(trial, plan)]
-    if not column.metric.startswith(WHEN):
-        return float(best["value"])
-    return float(best["step"]) / float(trial.run.metadata["steps"])
-
-
-JUDGED_BY = "judged_by"  # a row's similarity
+# What decisions within the candidates lose, and the most that they can lose. A row is a model and
+# the similarity that it is ``judged_by``. Columns are means over lists, but for ``exceeded``, the
+# number of lists in which a theorem does not hold, and ``growth``, the rank correlation of the
+# width of the band with what HR@1's decision loses.
 REGRET_METRICS = (
     "similarity_lost", "similarity_bound", "hit_lost", "hit_bound", "agreed", "guaranteed",
     "exceeded", "growth",
 )  # fmt: skip
-_REGRET_METRIC = "hit_rate@1"  # measured of these runs by other tables, too
 _PARTS = 10
 
 
-class RegretKind(Kind):
-    """What decisions within the candidates lose, and the most that they can lose.
+def _check_regret(experiment: Experiment) -> None:
+    _check_metrics(experiment, REGRET_METRICS)
+    for row in experiment.rows:
+        where = f"{experiment.name}: {row.key}: {JUDGED_BY}"
+        check_name(BAND_SIMILARITIES, row.settings.get(JUDGED_BY), where, ExperimentError)
+    planned = {row for row, _ in _checks_trials(experiment)}
+    for row in experiment.rows:
+        if row.key not in planned:
+            raise ExperimentError(f"{experiment.name}: {row.key}: has no run")
 
-    A row is a model and the similarity that it is ``judged_by``. Columns are means over lists, but
-    for ``exceeded``, the number of lists in which a theorem does not hold, and ``growth``, the rank
-    correlation of the width of the band with what HR@1's decision loses.
-    """
 
-    name = "regret"
+def _measure_regret(
+    experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
+) -> Measurement:
+    """Also regrets and bounds by the width of the band."""
+    assert site is not None
+    cells: Cells = {}
+    drawn: dict[str, Any] = {}
+    plans = kind_named("regret").plan(experiment, scale)
+    for row in experiment.rows:
+        plan = plans[row.key, experiment.columns[0].key]
 
-    def check(self, experiment: Experiment) -> None:
-        """See `Kind.check`."""
-        for column in experiment.columns:
-            check_name(REGRET_METRICS, column.metric, f"{experiment.name}: metric", ExperimentError)
-        for row in experiment.rows:
-            where = f"{experiment.name}: {row.key}: {JUDGED_BY}"
-            check_name(BAND_SIMILARITIES, row.settings.get(JUDGED_BY), where, ExperimentError)
-            for trial in _plan_regret(experiment, row, Scale("paper")).trials:
-                trial.options()  # refuses what a loss or an encoder does not have
-
-    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
-        """See `Kind.plan`; a row has its runs for all columns together."""
-        return {
-            (row.key, experiment.columns[0].key): _plan_regret(experiment, row, scale)
-            for row in experiment.rows
-        }
-
-    def measure(
-        self, experiment: Experiment, scale: Scale, site: Workspace | None
-    ) -> tuple[Cells, Mapping[str, Any]]:
-        """See `Kind.measure`; beside the cells, regrets and bounds by the width of the band."""
-        assert site is not None
-        cells: Cells = {}
-        drawn: dict[str, Any] = {}
-        for row in experiment.rows:
-            plan = _plan_regret(experiment, row, scale)
+        def of_seeds(row: Row = row, plan: CellPlan = plan) -> list[Any]:
             best = best_trials(plan, experiment.select, site)
-            judge = row.settings[JUDGED_BY]
-            regrets = [_regrets(trial, plan, site)[judge] for trial in best]
-            cells[row.key] = {
-                column.key: _cell([of_seed["means"][column.metric] for of_seed in regrets])
-                for column in experiment.columns
-            }
-            drawn[row.key] = [of_seed["by_width"] for of_seed in regrets]
-        return cells, drawn
+            return [_regrets(trial, plan, site)[row.settings[JUDGED_BY]] for trial in best]
+
+        regrets = _guarded(row.key, plan, failed, of_seeds, [])
+        cells[row.key] = {
+            column.key: _cell([of_seed["means"][column.metric] for of_seed in regrets])
+            for column in experiment.columns
+        }
+        drawn[row.key] = [of_seed["by_width"] for of_seed in regrets]
+    return cells, drawn
 
 
-def _cell(values: list[float | None], chosen: Mapping[str, Any] | None = None) -> Cell:
+def _cell(values: list[float | None], **more: Any) -> Cell:
     """Return a cell of one value a seed; empty where one is missing."""
     known = tuple(value for value in values if value is not None)
-    return Cell(known, chosen or {}) if len(known) == len(values) else Cell()
-
-
-def _plan_regret(experiment: Experiment, row: Row, scale: Scale) -> CellPlan:
-    settings = {name: value for name, value in row.settings.items() if name != JUDGED_BY}
-    column = replace(experiment.columns[0], metric=_REGRET_METRIC)
-    plan = plan_cell(experiment, replace(row, settings=settings), column, scale)
-    if plan is None:
-        raise ExperimentError(f"{experiment.name}: {row.key}: has no run")
-    return replace(plan, keeps_models=True)  # their posteriors are looked at once all have ended
+    return Cell(known, **more) if len(known) == len(values) else Cell()
 
 
 def _regrets(trial: FinishedTrial, plan: CellPlan, site: Workspace) -> dict[str, Any]:
     """Return a run's regrets by similarity, kept beside its other numbers: they take minutes."""
     file = measured_file(site, trial.trial)
     file = file.with_name(f"{file.stem}.regret-{plan.candidates}-{plan.fold}.json")
-    values = read_values_file(file, trial.run)
-    if values is None:
-        scoring = Scoring(plan.fold, plan.candidates)
-        regrets = regrets_of(trial.run, scoring, progress=site.progress)
-        values = {
-            name: {"means": means_of(fold), "by_width": by_width(fold)}
-            for name, fold in regrets.items()
-        }
-        write_values_file(file, trial.run, values)
+    if (content := read_values_file(file, trial.run)) is not None:
+        return dict(content["values"])
+    scoring = Scoring(plan.fold, plan.candidates)
+    values = {
+        name: {"means": means_of(fold), "by_width": by_width(fold)}
+        for name, fold in regrets_of(trial.run, scoring, progress=site.progress).items()
+    }
+    write_values_file(file, trial.run, values=values)
     return values
 
 
@@ -313,74 +318,52 @@ def by_width(regrets: FoldRegrets) -> dict[str, list[float]]:
 
 
 LENGTH = "length"  # the mean number of candidates that a row's models were trained on
-_KNOWN = (*METRICS, LENGTH)
 
 
-class RunsKind(Kind):
-    """A table of trained models."""
-
-    name = "runs"
-
-    def check(self, experiment: Experiment) -> None:
-        """See `Kind.check`."""
-        check_name(METRICS, experiment.select, f"{experiment.name}: select", ExperimentError)
-        for column in experiment.columns:
-            where = f"{experiment.name}: metric"
-            if column.metric.startswith(DECODED):
-                utility = column.metric.removeprefix(DECODED)
-                check_name(UTILITIES, utility, f"{where}: decoded", ExperimentError)
-            else:
-                check_name(
-                    _KNOWN, column.metric.removeprefix(RANDOM_PREFIX), where, ExperimentError
-                )
-        for row in experiment.rows:
-            for column in experiment.columns:
-                cell = plan_cell(experiment, row, column, Scale("paper"))
-                for trial in cell.trials if cell else ():
-                    trial.options()  # refuses what a loss or an encoder does not have
-
-    def plan(self, experiment: Experiment, scale: Scale) -> dict[tuple[str, str], CellPlan]:
-        """See `Kind.plan`."""
-        cells = {
-            (row.key, column.key): plan_cell(experiment, row, column, scale)
-            for row in experiment.rows
-            for column in experiment.columns
-            if column.metric != LENGTH
-        }
-        return {key: cell for key, cell in cells.items() if cell is not None}
-
-    def measure(
-        self, experiment: Experiment, scale: Scale, site: Workspace | None
-    ) -> tuple[Cells, Mapping[str, Any]]:
-        """See `Kind.measure`."""
-        assert site is not None
-        cells: Cells = {row.key: {} for row in experiment.rows}
-        for (row_key, column_key), plan in self.plan(experiment, scale).items():
-            cells[row_key][column_key] = _cell_runs(plan, experiment.select, site)
-        for column in experiment.columns:
-            if column.metric == LENGTH:
-                for row in experiment.rows:
-                    if not row.literature:
-                        cells[row.key][column.key] = _length(experiment, row, column, scale, site)
-        return cells, {}
+def _check_runs(experiment: Experiment) -> None:
+    for column in experiment.columns:
+        where = f"{experiment.name}: metric"
+        if column.metric.startswith(DECODED):
+            utility = column.metric.removeprefix(DECODED)
+            check_name(UTILITIES, utility, f"{where}: decoded", ExperimentError)
+        else:
+            metric = column.metric.removeprefix(RANDOM_PREFIX)
+            check_name((*METRICS, LENGTH), metric, where, ExperimentError)
+    _checks_trials(experiment)
 
 
-def _cell_runs(plan: CellPlan, select: str, site: Workspace) -> Cell:
-    """Return the mean over seeds at the grid point that is best on validation.
+def _measure_runs(
+    experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
+) -> Measurement:
+    """Mean over seeds at the grid point that is best on validation."""
+    assert site is not None
+    cells: Cells = {row.key: {} for row in experiment.rows}
+    for (row, key), plan in kind_named("runs").plan(experiment, scale).items():
 
-    Empty where a run has no such number, or could not be measured, which was reported when it
-    ended.
-    """
-    try:
-        best = best_trials(plan, select, site)
-        values = [trial.numbers.value(*plan.measure) for trial in best]
-    except Exception:
-        return Cell()
-    return _cell(values, chosen_values(best[0].trial, plan)) if best else Cell()
+        def measured(plan: CellPlan = plan) -> Cell:
+            best = best_trials(plan, experiment.select, site)
+            values = [trial.numbers.value(*plan.measure) for trial in best]
+            resampled = [trial.numbers.resampled(*plan.measure) for trial in best]
+            mean = np.mean(resampled, axis=0).tolist() if all(resampled) and best else ()
+            chosen = chosen_values(best, plan)
+            return _cell(values, chosen=chosen, resampled=tuple(mean))
+
+        cells[row][key] = _guarded(f"{row}, {key}", plan, failed, measured, Cell())
+    for column in experiment.columns:
+        for row in experiment.rows if column.metric == LENGTH else ():
+            plan = plan_cell(experiment, row, column, scale, LENGTH)
+            if plan is not None:  # the mean length of the lists that it is trained on
+                config = plan.trials[0].config
+                lists = site.lists(config.fingerprint, config.hard).candidates(config.candidates)
+                cells[row.key][column.key] = Cell((float(lists.sizes.mean()),), has_seeds=False)
+    return cells, {}
 
 
-def chosen_values(trial: Trial, plan: CellPlan) -> dict[str, Any]:
+def chosen_values(best: tuple[FinishedTrial, ...], plan: CellPlan) -> dict[str, Any]:
     """Return what was chosen among several: learning rate, options."""
+    if not best:
+        return {}
+    trial = best[0].trial
     chosen: dict[str, Any] = {}
     if len({point[0].lr for point in plan.grid}) > 1:
         chosen["lr"] = trial.lr
@@ -390,89 +373,71 @@ def chosen_values(trial: Trial, plan: CellPlan) -> dict[str, Any]:
     return chosen
 
 
-def _length(
-    experiment: Experiment, row: Row, column: Column, scale: Scale, site: Workspace
-) -> Cell:
-    """Return the mean length of the lists that a row's models are trained on, truth included."""
-    plan = plan_cell(experiment, row, column, scale)
-    assert plan is not None
-    config = plan.trials[0].config
-    lists = site.lists(config.fingerprint, config.hard).candidates(config.candidates)
-    return Cell((float(lists.sizes.mean()),))
-
-
+# Numbers that follow from definitions. Columns ``decision`` and ``expected`` are the Bayes
+# decision, over all fingerprints, for the utility that a row is named after, under the distribution
+# given as ``outcomes``. Columns ``regret`` have a number of bits, ``m``; their rows say what a
+# worst case is ``judged_by`` and ``decoded_for``, and whether its regret is to be ``measured`` or
+# is what the paper has ``proved``; how far distributions are from a tie is given as ``epsilon``.
 DECISION, EXPECTED, REGRET = "decision", "expected", "regret"
-THEORY_METRICS = (DECISION, EXPECTED, REGRET)
 MEASURED, PROVED = "measured", "proved"
 
 
-class TheoryKind(Kind):
-    """Numbers that follow from definitions.
-
-    Columns ``decision`` and ``expected`` are the Bayes decision, over all fingerprints, for the
-    utility that a row is named after, under the distribution given as ``outcomes``. Columns
-    ``regret`` have a number of bits, ``m``; their rows say what a worst case is ``judged_by`` and
-    ``decoded_for``, and whether its regret is to be ``measured`` or is what the paper has
-    ``proved``; how far distributions are from a tie is given as ``epsilon``.
-    """
-
-    name = "theory"
-    needs_data = False
-
-    def check(self, experiment: Experiment) -> None:
-        """See `Kind.check`."""
-        for column in experiment.columns:
-            where = f"{experiment.name}: {column.key}"
-            check_name(THEORY_METRICS, column.metric, f"{where}: metric", ExperimentError)
-            needed = ("epsilon" if column.metric == REGRET else "outcomes", experiment.given)
-            more = [("m", column.settings)] if column.metric == REGRET else []
-            for name, settings in (needed, *more):
-                if name not in settings:
-                    raise ExperimentError(f"{where}: {name} is missing")
-        for row in experiment.rows:
-            where = f"{experiment.name}: {row.key}"
-            if any(column.metric != REGRET for column in experiment.columns):
-                check_name(UTILITIES, row.key, f"{where}: utility", ExperimentError)
-                continue
-            check_name((MEASURED, PROVED), row.settings.get("value"), where, ExperimentError)
-            for name in ("judged_by", "decoded_for"):
-                check_name(UTILITIES, row.settings.get(name), f"{where}: {name}", ExperimentError)
-
-    def measure(
-        self, experiment: Experiment, scale: Scale, site: Workspace | None
-    ) -> tuple[Cells, Mapping[str, Any]]:
-        """See `Kind.measure`."""
-        cells: Cells = {
-            row.key: {
-                column.key: _cell_theory(experiment, row, column) for column in experiment.columns
-            }
-            for row in experiment.rows
-        }
-        return cells, {}
+def _check_theory(experiment: Experiment) -> None:
+    _check_metrics(experiment, (DECISION, EXPECTED, REGRET))
+    for column in experiment.columns:
+        needed = {"outcomes": experiment.given}
+        if column.metric == REGRET:
+            needed = {"epsilon": experiment.given, "m": column.settings}
+        for name, settings in needed.items():
+            if name not in settings:
+                raise ExperimentError(f"{experiment.name}: {column.key}: {name} is missing")
+    for row in experiment.rows:
+        where = f"{experiment.name}: {row.key}"
+        if any(column.metric != REGRET for column in experiment.columns):
+            check_name(UTILITIES, row.key, f"{where}: utility", ExperimentError)
+            continue
+        check_name((MEASURED, PROVED), row.settings.get("value"), where, ExperimentError)
+        for name in (JUDGED_BY, "decoded_for"):
+            check_name(UTILITIES, row.settings.get(name), f"{where}: {name}", ExperimentError)
 
 
-def _cell_theory(experiment: Experiment, row: Row, column: Column) -> Cell:
-    if column.metric == REGRET:
-        case, epsilon = row.settings, float(experiment.given["epsilon"])
-        regrets = _worst(case["judged_by"], case["decoded_for"], column.settings["m"], epsilon)
-        return Cell((regrets[case["value"]],))
-    outcomes = experiment.given["outcomes"]
-    bits = np.array([[int(bit) for bit in outcome] for outcome in outcomes])
-    decided = bayes_decision(row.key, bits, list(outcomes.values()), within="all")
-    if column.metric == EXPECTED:
-        return Cell((decided.expected_utility,))
-    return Cell(text="".join(map(str, decided.bits)))
+def _measure_theory(
+    experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
+) -> Measurement:
+    def cell(row: Row, column: Column) -> Cell:
+        if column.metric == REGRET:
+            case, epsilon = row.settings, float(experiment.given["epsilon"])
+            regrets = _worst(case[JUDGED_BY], case["decoded_for"], column.settings["m"], epsilon)
+            return Cell((regrets[case["value"]],), has_seeds=False)
+        outcomes = experiment.given["outcomes"]
+        bits = np.array([[int(bit) for bit in outcome] for outcome in outcomes])
+        decided = bayes_decision(row.key, bits, list(outcomes.values()), within="all")
+        if column.metric == EXPECTED:
+            return Cell((decided.expected_utility,), has_seeds=False)
+        return Cell(text="".join(map(str, decided.bits)))
+
+    return {row.key: {c.key: cell(row, c) for c in experiment.columns}
+            for row in experiment.rows}, {}  # fmt: skip
 
 
 @cache  # a case of 4,096 bits takes seconds, and is both measured and proved
-def _worst(judged_by: str, decoded_for: str, m: int, epsilon: float) -> dict[str, float]:
+def _worst(judged_by: str, decoded_for: str, m: int, epsilon: float) -> Mapping[str, float]:
     case = worst_case(judged_by, decoded_for, m, epsilon)
     return {MEASURED: case.regret, PROVED: case.limit}
 
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind() for kind in (RunsKind, BandsKind, TheoryKind, HistoryKind, RegretKind)
-}
+    "runs": Kind(
+        _check_runs, _measure_runs, lambda metric: None if metric == LENGTH else metric
+    ),
+    "bands": Kind(_check_bands, _measure_bands),
+    "theory": Kind(_check_theory, _measure_theory, needs_data=False),
+    "history": Kind(
+        _check_history, _measure_history, lambda metric: metric.removeprefix(WHEN)
+    ),
+    # By a metric of these runs that other tables measure, too.
+    "regret": Kind(_check_regret, _measure_regret, lambda _: "hit_rate@1", keeps_models=True),
+}  # fmt: skip
 
 
 def kind_named(name: str) -> Kind:

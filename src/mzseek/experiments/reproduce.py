@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,10 @@ from typing import Any
 from markupsafe import Markup
 
 from mzseek.core.errors import ExperimentError, MzseekError
-from mzseek.experiments.experiment import Experiment, Scale
+from mzseek.experiments.claims import STATES, Verdict, verdicts
+from mzseek.experiments.experiment import VARIANTS, Experiment, Scale
 from mzseek.experiments.kinds import kind_named
-from mzseek.experiments.results import (
-    FAILS,
-    HOLDS,
-    UNTESTED,
-    Results,
-    Verdict,
-    as_rows,
-    comma_separated,
-    latex,
-    markdown,
-    verdicts,
-)
+from mzseek.experiments.results import Results
 from mzseek.experiments.sweep import (
     NEEDS_DATABASE,
     CellPlan,
@@ -34,6 +24,15 @@ from mzseek.experiments.sweep import (
     plan_jobs,
     run_jobs,
     settled,
+)
+from mzseek.experiments.tables import (
+    ADDED,
+    SAYS,
+    as_rows,
+    comma_separated,
+    comparison,
+    latex,
+    markdown,
 )
 from mzseek.export.report import write_page as fill
 from mzseek.io import StrPath, atomic_directory
@@ -54,45 +53,26 @@ class Reproduced:
     folder: Path
 
 
-def plan_trials(
-    experiments: Iterable[Experiment],
-    scale: Scale,
-    site: Workspace | None,
-    *,
-    drop_models: bool = False,
-) -> list[TrialJob]:
-    """Return every trial that these experiments need, once; experiments share runs.
+def _stages(
+    experiments: Iterable[Experiment], scale: Scale, site: Workspace, *, drop_models: bool
+) -> Iterator[list[TrialJob]]:
+    """Yield every trial that these experiments need, once; experiments share runs.
 
-    Rows that need a database that is not there have none.
+    First those that depend on no other, then, once these have ended, the second stages of tuning.
     """
-    if site is None:
-        return []
-    cells = [cell for cell, _ in _plan_cells(experiments, scale, site)]
-    return plan_jobs(cells, site, drop_models=drop_models)
-
-
-def _plan_cells(
-    experiments: Iterable[Experiment], scale: Scale, site: Workspace
-) -> list[tuple[CellPlan, str]]:
-    """Return the cells of all experiments with the metric by which each is tuned."""
-    cells = []
+    cells: list[tuple[CellPlan, str]] = []
     for experiment in experiments:
         cut, here = runnable(*experiment.at(scale), site.can_mine)
         cells += [(cell, cut.select) for cell in kind_named(cut.kind).plan(cut, here).values()]
-    return cells
-
-
-def _plan_second(
-    experiments: Iterable[Experiment], scale: Scale, site: Workspace, *, drop_models: bool
-) -> list[TrialJob]:
-    """Return the trials of second stages, once the first have ended."""
-    cells = _plan_cells(experiments, scale, site)
+    jobs = plan_jobs((cell for cell, _ in cells), site, drop_models=drop_models)
+    yield jobs
     second = []
     for cell, select in cells:
-        if cell.first_lr is not None:
-            with contextlib.suppress(MzseekError):  # its cell stays empty
-                second.append(settled(cell, select, site))
-    return plan_jobs((c for c, _ in cells), site, drop_models=drop_models, second=second)
+        with contextlib.suppress(MzseekError):  # its cell stays empty
+            second.append(settled(cell, select, site))
+    begun = {job.out for job in jobs}
+    jobs = plan_jobs(second, site, drop_models=drop_models)
+    yield [job for job in jobs if job.out not in begun]
 
 
 def runnable(experiment: Experiment, scale: Scale, can_mine: bool) -> tuple[Experiment, Scale]:
@@ -116,6 +96,7 @@ def reproduce(
     *,
     drop_models: bool = False,
     engine: Engine | None = None,
+    devices: Sequence[str] | None = None,
     progress: Progress = silent,
     say: Log = no_log,
     begins: Callable[[Sequence[TrialJob]], None] = lambda _: None,
@@ -126,6 +107,7 @@ def reproduce(
     ``site`` has data and runs; None where no experiment needs data. With ``drop_models``, weights
     and predictions of a run are removed as soon as it is measured, unless they are needed. Rows
     whose hard negatives need a database that ``site`` does not have are listed as not run.
+    ``devices`` are the GPUs that workers of this machine share, as `run_jobs` takes them.
     ``progress`` gets a trial's name, step and steps, ``begins`` the trials of a stage before it,
     and ``ended`` each trial that has ended.
     """
@@ -133,24 +115,22 @@ def reproduce(
     out = Path(out)
     for experiment in experiments:
         kind_named(experiment.kind).check(experiment)
-    jobs = plan_trials(experiments, scale, site, drop_models=drop_models)
-    begins(jobs)
-    failed = run_jobs(jobs, engine=engine, progress=progress, say=say, ended=ended) if jobs else {}
-    if site is not None:
-        begun = {job.out for job in jobs}
-        second = _plan_second(experiments, scale, site, drop_models=drop_models)
-        second = [job for job in second if job.out not in begun]
-        if second:
-            begins(second)
-            failed |= run_jobs(second, engine=engine, progress=progress, say=say, ended=ended)
-            jobs += second
+    failed: dict[str, str] = {}
+    trials = 0
+    for jobs in _stages(experiments, scale, site, drop_models=drop_models) if site else ():
+        if jobs:
+            begins(jobs)
+            trials += len(jobs)
+            failed |= run_jobs(
+                jobs, engine=engine, devices=devices, progress=progress, say=say, ended=ended
+            )
     measured = {
         experiment.name: _measured(experiment, scale, site, failed) for experiment in experiments
     }
     seconds = time.monotonic() - began
     written = []
     for name, results in measured.items():
-        metadata = {**results.metadata, "seconds": round(seconds, 1), "trials": len(jobs)}
+        metadata = {**results.metadata, "seconds": round(seconds, 1), "trials": trials}
         tested = scale.tests_claims or not kind_named(results.experiment.kind).needs_data
         judged = verdicts(results, measured, tested=tested)
         written.append(_written(replace(results, metadata=metadata), judged, out / name))
@@ -165,19 +145,21 @@ def _measured(
     run, _ = runnable(cut, here, site is None or site.can_mine)
     plans = kind.plan(run, here).values()
     trials = {trial.name for plan in plans for trial in plan.trials}
-    cells, series = kind.measure(run, here, site)
+    failures = {name: why for name, why in failed.items() if name in trials}
+    cells, series = kind.measure(run, here, site, failures)
     not_run = {row.key: NEEDS_DATABASE for row in cut.rows if row not in run.rows}
+    if trials:
+        cut = replace(cut, footnotes=(*cut.footnotes, VARIANTS[scale.variant][1]))
     metadata: dict[str, Any] = {
         "version": __version__, "title": cut.title, "about": cut.about, "paper": cut.paper,
-        "footnotes": list(cut.footnotes), "order": cut.order,
+        "footnotes": list(cut.footnotes), "order": cut.order, "variant": scale.variant,
+        "full_scale": scale.name == "paper" and kind.needs_data,
     }  # fmt: skip
     if site is not None and kind.needs_data:
         metadata |= site.metadata()
     return Results(
-        cut, scale.name, cells, experiment.reductions(scale),
-        {name: why for name, why in failed.items() if name in trials}, metadata, series,
-        not_run,
-    )  # fmt: skip
+        cut, scale.label, cells, experiment.reductions(scale), failures, metadata, series, not_run
+    )
 
 
 def _written(results: Results, judged: list[Verdict], folder: Path) -> Reproduced:
@@ -190,8 +172,14 @@ def _written(results: Results, judged: list[Verdict], folder: Path) -> Reproduce
         numbers = results.to_dict() | {
             "table": as_rows(results),
             "not_run_notes": results.not_run_notes(),
+            "against_published": comparison(results),
             "claims": [
-                {"says": verdict.claim.says, "here": verdict.state, "because": verdict.because}
+                {
+                    "says": verdict.claim.says,
+                    "by_paper": verdict.claim.by_paper,
+                    "here": verdict.state,
+                    "because": verdict.because,
+                }
                 for verdict in judged
             ],
         }
@@ -207,16 +195,13 @@ def write_page(out: Path) -> Path:
     """Write ``index.html`` from all results below the folder of a workspace."""
     sections = [_section(path.parent) for path in sorted((out / "results").glob(f"*/*/{RESULTS}"))]
     sections = sorted(sections, key=lambda section: (section["order"], section["key"]))
-    claims = [claim for section in sections for claim in section["claims"]]
+    claims = [claim for section in sections for _, listed in section["claims"] for claim in listed]
     return fill(
         "experiments.html",
         out / INDEX,
         {
             "sections": sections,
-            "counts": {
-                state: sum(claim["here"] == state for claim in claims)
-                for state in (HOLDS, FAILS, UNTESTED)
-            },
+            "counts": {state: sum(claim["here"] == state for claim in claims) for state in STATES},
         },
     )
 
@@ -238,7 +223,11 @@ def _section(folder: Path) -> dict[str, Any]:
         "trials": metadata.get("trials", 0),
         "failed": metadata["failed"],
         "not_run": metadata.get("not_run_notes", []),
-        "claims": metadata["claims"],
+        "against_published": metadata.get("against_published", []),
+        "claims": [
+            (title, [c for c in metadata["claims"] if c.get("by_paper", True) == by_paper])
+            for by_paper, title in ((True, SAYS), (False, ADDED))
+        ],
         "table": metadata["table"],
         # Its own file of ours, made by matplotlib: text in it is escaped there.
         "figure": Markup(_inline(figure)) if figure.exists() else None,

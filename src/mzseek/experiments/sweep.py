@@ -8,6 +8,7 @@ import shutil
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from mzseek.datasets.extra_lists import add_negatives, negatives_name
 from mzseek.datasets.files import DatasetFiles, dataset_of, find_dataset, read_candidates
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
-from mzseek.experiments.experiment import Column, Experiment, Row, Scale
+from mzseek.experiments.devices import take_device, visible_devices
+from mzseek.experiments.experiment import VARIANTS, Column, Experiment, Row, Scale
 from mzseek.experiments.results import Measured
 from mzseek.io import StrPath, atomic_directory, atomic_file
 from mzseek.io.manifest import RUN
@@ -139,7 +141,9 @@ def mark_folder(out: StrPath) -> None:
 
 SETTINGS = (
     "loss", "model", "candidates", "fingerprint", "similarity", "lr", "hard_by", "hard_keep",
+    "judged_by",
 )  # fmt: skip
+JUDGED_BY = SETTINGS[-1]  # says how a model is judged, and changes nothing in its training
 USUAL_LISTS = "mass"
 
 
@@ -226,11 +230,6 @@ class CellPlan:
     keeps_models: bool = False
     first_lr: float | None = None
 
-    @property
-    def first(self) -> tuple[tuple[Trial, ...], ...]:
-        """Points that are run first: all, or those at ``first_lr``."""
-        return tuple(p for p in self.grid if self.first_lr in (None, p[0].lr))
-
     def with_options(self, config: TrialSetup) -> "CellPlan":
         """Return the second stage: every learning rate with the options that were chosen."""
         return replace(
@@ -248,8 +247,15 @@ class CellPlan:
         return self.metric, self.candidates, self.fold, self.similarity
 
 
-def plan_cell(experiment: Experiment, row: Row, column: Column, scale: Scale) -> CellPlan | None:
-    """Plan the trials of a cell at a scale of `Experiment.at`.
+def plan_cell(
+    experiment: Experiment,
+    row: Row,
+    column: Column,
+    scale: Scale,
+    metric: str,
+    keeps_models: bool = False,
+) -> CellPlan | None:
+    """Plan the trials of a cell at a scale of `Experiment.at`; ``metric`` is measured of them.
 
     Returns None where the table has no number, or it is carried as published. An unknown setting is
     an `ExperimentError`.
@@ -271,10 +277,10 @@ def plan_cell(experiment: Experiment, row: Row, column: Column, scale: Scale) ->
         for point in _points(config)
         for rate in (rates if config.model != "random" else rates[:1])
     )
-    similarity = settings.get("similarity")
     several = len({p[0].lr for p in grid}) > 1 and len({p[0].config for p in grid}) > 1
     first_lr = experiment.first_lr if several and experiment.first_lr in rates else None
-    return CellPlan(grid, column.metric, lists, experiment.fold, similarity, first_lr=first_lr)
+    similarity = settings.get("similarity")
+    return CellPlan(grid, metric, lists, experiment.fold, similarity, keeps_models, first_lr)
 
 
 def _trial_config(
@@ -298,7 +304,8 @@ def _trial_config(
         epochs = scale.listwise_epochs
     # A scale's options are for all components: each run gets those that its components have.
     defaults = _defaults(loss.name, model)
-    options = {name: value for name, value in scale.settings.items() if name in defaults}
+    given = {**VARIANTS[scale.variant][0], **scale.settings}
+    options = {name: value for name, value in given.items() if name in defaults}
     parts = sorted((n, v) for n, v in {**options, **settings}.items() if "." in n)
     return TrialSetup(
         loss.name, model, settings.get("fingerprint", "morgan2"), trained_on, hard, tuple(parts),
@@ -347,48 +354,39 @@ class TrialJob:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """How a trial has ended: ``failed`` is the reason if it did."""
+    """How a trial has ended: ``failed`` is the reason if it did; on which GPUs it was run."""
 
     name: str
     failed: str = ""
+    device: str = ""
 
 
 def plan_jobs(
-    cells: Iterable[CellPlan],
-    site: Workspace,
-    *,
-    drop_models: bool = False,
-    second: Iterable[CellPlan] | None = None,
+    cells: Iterable[CellPlan], site: Workspace, *, drop_models: bool = False
 ) -> list[TrialJob]:
     """Return every trial of these cells once; data are prepared and negatives mined on the way.
 
     With ``drop_models``, weights and predictions are removed once they are measured, unless a cell
-    needs them later. Of cells that are tuned in two stages, these are the trials of the first, or,
-    given those cells of `settled` as ``second``, the trials of the second alone.
+    needs them later. Of cells that are tuned in two stages, these are the trials of the first.
     """
-    keeps: set[str] = set()
-    trials: dict[str, Trial] = {}
-    measures: dict[str, dict[Measure, None]] = {}
-    cells = list(cells)
+    keeps: set[tuple[str, str]] = set()
+    trials: dict[tuple[str, str], Trial] = {}
+    measures: dict[tuple[str, str], dict[Measure, None]] = {}
     for cell in cells:
         for trial in cell.trials:
-            name = f"{trial.config.fingerprint}/{trial.name}"
+            name = (trial.config.fingerprint, trial.name)
             keeps |= {name} if cell.keeps_models else set()
             measures.setdefault(name, {})[cell.measure] = None
-    for cell in cells if second is None else second:
-        for trial in itertools.chain.from_iterable(cell.first):
-            trials.setdefault(f"{trial.config.fingerprint}/{trial.name}", trial)
-    jobs = []
-    for name, trial in trials.items():
-        prepared = site.lists(trial.config.fingerprint, trial.config.hard)
-        drops_model = drop_models and name not in keeps
-        jobs.append(
-            TrialJob(
-                prepared.folder.resolve(), run_folder(site, trial).resolve(),
-                measured_file(site, trial).resolve(), trial, tuple(measures[name]), drops_model,
-            )
-        )  # fmt: skip
-    return jobs
+            if cell.first_lr in (None, trial.lr):
+                trials.setdefault(name, trial)
+    return [
+        TrialJob(
+            site.lists(trial.config.fingerprint, trial.config.hard).folder.resolve(),
+            run_folder(site, trial).resolve(), measured_file(site, trial).resolve(), trial,
+            tuple(measures[name]), drop_models and name not in keeps,
+        )
+        for name, trial in trials.items()
+    ]  # fmt: skip
 
 
 def run_folder(site: Workspace, trial: Trial) -> Path:
@@ -405,6 +403,7 @@ def run_jobs(
     jobs: Sequence[TrialJob],
     *,
     engine: Engine | None = None,
+    devices: Sequence[str] | None = None,
     progress: Progress = silent,
     say: Log = no_log,
     ended: Callable[["TrialOutcome"], None] = lambda _: None,
@@ -412,24 +411,26 @@ def run_jobs(
     """Run trials in parallel; one that fails does not stop the others.
 
     Trials that have ended are left as they are; one that was cut off goes on from its last
-    validation. ``progress`` gets a trial's name, step and steps. Returns the trials that have
-    failed, and why.
+    validation. Each worker takes one of ``devices`` for itself, or the GPU that its engine gives it
+    where they are None. ``progress`` gets a trial's name, step and steps. Returns the trials that
+    have failed, and why.
     """
-    engine = engine or LocalEngine()
+    work = partial(run_job, devices=None if devices is None else tuple(devices))
     failed = {}
-    for outcome in engine.long_results(run_job, jobs, progress=progress, say=say):
+    for outcome in (engine or LocalEngine()).long_results(work, jobs, progress=progress, say=say):
         ended(outcome)
         if outcome.failed:
             failed[outcome.name] = outcome.failed
     return failed
 
 
-def run_job(job: TrialJob, channel: Channel) -> TrialOutcome:
+def run_job(job: TrialJob, channel: Channel, devices: Sequence[str] | None = None) -> TrialOutcome:
     """Train a trial, or resume it, and measure it; any exception is the reason of its failure."""
     from mzseek.training.train import train_one
 
     name = job.trial.name
     try:
+        take_device(devices)
         train_one((job.data, replace(job.trial.options(), threads=1), job.out, name), channel)
         run = Run.open(job.out)
         numbers = Measured(run, job.measured)
@@ -438,11 +439,15 @@ def run_job(job: TrialJob, channel: Channel) -> TrialOutcome:
         if job.drops_model:  # all but what made it, its history and, elsewhere, its numbers
             for folder in (CHECKPOINTS, PREDICTIONS):
                 shutil.rmtree(run.folder / folder, ignore_errors=True)
-    except MzseekError as error:
-        return TrialOutcome(name, " ".join(str(error).split()))
     except Exception as error:  # memory that ran out, a fault: the other trials go on
-        return TrialOutcome(name, " ".join(f"{type(error).__name__}: {error}".split()))
-    return TrialOutcome(name)
+        return TrialOutcome(name, reason_of(error), visible_devices())
+    return TrialOutcome(name, "", visible_devices())
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error in one line, with its type unless it is one of mzseek's."""
+    kind = "" if isinstance(error, MzseekError) else f"{type(error).__name__}: "
+    return " ".join(f"{kind}{error}".split())
 
 
 def opened(site: Workspace, trial: Trial) -> tuple[Run, Measured] | None:
@@ -493,6 +498,7 @@ def settled(plan: CellPlan, select: str, site: Workspace) -> CellPlan:
     """
     if plan.first_lr is None:
         return plan
-    first = replace(plan, grid=plan.first, first_lr=None, candidates=USUAL_LISTS)
+    points = tuple(point for point in plan.grid if point[0].lr == plan.first_lr)
+    first = replace(plan, grid=points, first_lr=None, candidates=USUAL_LISTS)
     best = best_trials(first, select, site)
     return plan.with_options(best[0].trial.config) if best else replace(first, grid=())

@@ -27,14 +27,17 @@ class RayEngine(Engine):
     """Workers of a Ray cluster; batches of a worker that dies are given to another.
 
     ``jobs`` batches are worked on at a time, by default one for each CPU of the cluster, which runs
-    at ``address`` or else is started on this machine.
+    at ``address`` or else is started on this machine. A batch of `long_results` has a GPU to itself
+    where there are any, ``gpus`` at most, and by default there are as many at a time.
     """
 
     name = "ray"
     stands_for = "a Ray cluster, which needs mzseek[cluster]"
 
-    def __init__(self, jobs: int | None = None, address: str | None = None) -> None:
-        self.jobs, self.address = jobs, address
+    def __init__(
+        self, jobs: int | None = None, address: str | None = None, gpus: int | None = None
+    ) -> None:
+        self.jobs, self.address, self.gpus = jobs, address, gpus
 
     def results(
         self, work: Callable[[Batch], Result], batches: Iterable[Batch]
@@ -99,8 +102,14 @@ class RayEngine(Engine):
         batches: Iterable[Batch],
         deliver: Callable[[], None] | None = None,
     ) -> Iterator[Result]:
-        remote = ray.remote(num_cpus=1, max_retries=-1)(task)
-        jobs = self.jobs or max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        there = ray.cluster_resources()
+        gpus = 0 if deliver is None or self.gpus == 0 else int(there.get("GPU", 0))
+        if self.gpus is not None and deliver is not None and self.gpus > gpus:
+            raise MzseekError(f"--gpus {self.gpus}: the Ray cluster has {gpus}")
+        gpus = min(gpus, self.gpus) if self.gpus else gpus
+        remote = ray.remote(num_cpus=1, num_gpus=min(gpus, 1), max_retries=-1)(task)
+        jobs = self.jobs or gpus or max(int(there.get("CPU", 1)), 1)
+        jobs = min(jobs, gpus) if gpus else jobs
         begun: list[Any] = []
 
         def submit(batch: Batch) -> Any:
@@ -161,11 +170,16 @@ def _ray() -> Any:
 ENGINES: dict[str, type[Engine]] = {"local": LocalEngine, "ray": RayEngine}
 
 
-def engine_named(name: str, jobs: int | None = None, address: str | None = None) -> Engine:
-    """Return the engine of that name ("local" or "ray"); ``address`` is that of a Ray cluster."""
+def engine_named(
+    name: str, jobs: int | None = None, address: str | None = None, gpus: int | None = None
+) -> Engine:
+    """Return the engine of that name ("local" or "ray"); ``address`` is that of a Ray cluster.
+
+    ``gpus`` are those of the cluster to use.
+    """
     check_name(ENGINES, name, "engine", MzseekError)
     if name == "ray":
-        return RayEngine(jobs, address)
+        return RayEngine(jobs, address, gpus)
     if address:
         raise MzseekError(f"engine {name!r} has no address; --address is for --engine ray")
     return LocalEngine(jobs)

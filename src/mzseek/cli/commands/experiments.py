@@ -32,22 +32,33 @@ Results = Annotated[Path, typer.Option(help="Folder for runs and results.")]
 Molecules = Annotated[
     Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
 ]
+Gpus = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="GPUs to use, one for each trial at a time; all by default, 0 for none.",
+        show_default=False,
+    ),
+]
 _EVERY = 60.0  # seconds between two lines in a log file
 _SHOWN = 12  # trials at work that a terminal shows
 
 
 def _run(
-    experiments: "Sequence[Experiment]", scale: "Scale", out: Path, worker: Any, as_json: bool, *,
-    data: Path | None, database: Path | None, drop_models: bool,
+    experiments: "Sequence[Experiment]", scale: "Scale", out: Path, workers: dict[str, Any],
+    as_json: bool, *, data: Path | None, database: Path | None, drop_models: bool,
 ) -> None:  # fmt: skip
     """Run experiments, show their tables, and name the page to look at."""
+    from mzseek.experiments.devices import engine_and_devices
     from mzseek.experiments.kinds import kind_named
     from mzseek.experiments.reproduce import reproduce, write_page
     from mzseek.experiments.sweep import Workspace, mark_folder
     from mzseek.io import sole_writer
 
+    worker, devices = None, None
     if any(kind_named(experiment.kind).plan(*experiment.at(scale)) for experiment in experiments):
         require("torch", "training")
+        worker, devices = engine_and_devices(**workers)
     mark_folder(out)
     with sole_writer(out / "results", "running experiments"), resumable(RESUME_SAME_COMMAND):
         site = None
@@ -56,9 +67,9 @@ def _run(
                 site = Workspace.at(out, data, database, progress)
         with trials_shown() as trials:
             done = reproduce(
-                experiments, scale, site, out / "results" / scale.name, engine=worker,
-                drop_models=drop_models, progress=trials.step, say=lambda line: say(plain(line)),
-                begins=trials.begin, ended=trials.end,
+                experiments, scale, site, out / "results" / scale.label, engine=worker,
+                devices=devices, drop_models=drop_models, progress=trials.step,
+                say=lambda line: say(plain(line)), begins=trials.begin, ended=trials.end,
             )  # fmt: skip
         for result in done:
             _show(result)
@@ -72,6 +83,8 @@ def _run(
 
 def _show(done: "Reproduced") -> None:
     """Print the table of an experiment, and which of its claims hold."""
+    from mzseek.experiments.tables import comparison, head
+
     results = done.results
     experiment = results.experiment
     say(f"\n[bold]{plain(experiment.title)}[/bold] ({plain(experiment.name)})")
@@ -80,9 +93,7 @@ def _show(done: "Reproduced") -> None:
     table = new_table()
     table.add_column("")
     for column in experiment.columns:
-        unit = ", %" if column.unit == "%" else ""
-        head = f"{column.group + ' ' if column.group else ''}{column.label}{unit}"
-        table.add_column(plain(head), justify="right")
+        table.add_column(plain(head(column)), justify="right")
     for row in experiment.rows:
         cells = [results.cell(row.key, column.key) for column in experiment.columns]
         missing = "not run" if row.key in results.not_run else "–"
@@ -92,7 +103,7 @@ def _show(done: "Reproduced") -> None:
         ]
         table.add_row(plain(row.label), *(plain(text) for text in shown))
     show(table)
-    for note in results.not_run_notes():
+    for note in (*results.not_run_notes(), *comparison(results)):
         say(f"[yellow]{plain(note)}[/yellow]")
     for verdict in done.verdicts:
         say(f"{verdict.state}: {plain(verdict.claim.says)} [dim]({plain(verdict.because)})[/dim]")
@@ -204,9 +215,9 @@ def _plan(
     data: Path | None, database: Path | None, drop_models: bool,
 ) -> None:  # fmt: skip
     """Print runs, hours and disk of each experiment and of all; nothing is written."""
-    from mzseek.experiments.cost import count_runs, estimate, fold_sizes
+    from mzseek.experiments.cost import MASSSPECGYM, count_runs, estimate, fold_sizes
 
-    folds = fold_sizes(data)
+    folds = MASSSPECGYM if data is None and scale.name == "paper" else fold_sizes(data)
     can_mine = data is None or database is not None
     named = {one.name: [one] for one in experiments} | {"all, shared runs once": [*experiments]}
     estimates = {
@@ -229,7 +240,9 @@ def _plan(
         numbers = (f"{cost.hours:,.1f}", f"{cost.longest:,.1f}", f"{cost.disk / 1e9:,.1f}")
         table.add_row(plain(name), f"{cost.runs:,}", *numbers)
     show(table)
-    say(f"Scale {scale.name}, {folds['train']:,} training and {folds['val']:,} validation spectra.")
+    of = " (MassSpecGym's)" if folds is MASSSPECGYM else ""
+    spectra = f"{folds['train']:,} training and {folds['val']:,} validation spectra{of}"
+    say(f"Scale {scale.name}, {spectra}.")
     if not can_mine:
         say("Rows of hard negatives are not run: needs a database (--database DB)")
 
@@ -245,10 +258,18 @@ def reproduce(
     scale: Annotated[
         str, typer.Option(help="smoke (minutes), laptop (hours) or paper (the whole protocol).")
     ] = "smoke",
+    variant: Annotated[
+        str,
+        typer.Option(
+            help="text (the encoder of the paper's equation, three blocks) or published (that of "
+            "the authors' code, two blocks, which the published numbers belong to)."
+        ),
+    ] = "text",
     out: Results = Path("reproduced"),
     database: Molecules = None,
     drop_models: DropModels = False,
     jobs: Jobs = None,
+    gpus: Gpus = None,
     engine: EngineName = "local",
     address: Address = None,
     list_them: Annotated[
@@ -271,18 +292,17 @@ def reproduce(
     """
     require("yaml", "reproducing")
     require("matplotlib", "reproducing")
-    from mzseek.experiments import experiment_named, scale_named
+    from mzseek.experiments import experiment_named, scale_named, with_variant
     from mzseek.experiments import names as known
-    from mzseek.parallel import engine_named
 
-    size = scale_named(scale)
+    size = with_variant(scale_named(scale), variant)
     chosen = [experiment_named(name) for name in dict.fromkeys(names or known())]
     if plan:
         _plan(chosen, size, as_json, data=data, database=database, drop_models=drop_models)
         return
     _run(
-        chosen, size, out, engine_named(engine, jobs, address), as_json, data=data,
-        database=database, drop_models=drop_models,
+        chosen, size, out, {"name": engine, "jobs": jobs, "address": address, "gpus": gpus},
+        as_json, data=data, database=database, drop_models=drop_models,
     )  # fmt: skip
 
 
@@ -295,6 +315,7 @@ def tune(
     database: Molecules = None,
     drop_models: DropModels = False,
     jobs: Jobs = None,
+    gpus: Gpus = None,
     engine: EngineName = "local",
     address: Address = None,
     as_json: AsJson = False,
@@ -309,10 +330,9 @@ def tune(
     require("yaml", "tuning")
     require("matplotlib", "tuning")
     from mzseek.experiments import Scale, read_experiment
-    from mzseek.parallel import engine_named
 
     _run(
         [read_experiment(grid)], Scale("tune", protocol="auto"), out,
-        engine_named(engine, jobs, address), as_json, data=data, database=database,
-        drop_models=drop_models,
+        {"name": engine, "jobs": jobs, "address": address, "gpus": gpus}, as_json, data=data,
+        database=database, drop_models=drop_models,
     )  # fmt: skip
