@@ -1,8 +1,11 @@
 import json
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from mzseek.core.errors import DatasetError, Reason
+from mzseek.core.registry import FOLDS
 from mzseek.datasets.check import Finding, check_dataset
 
 from .conftest import ISOMERS, MEASURED, row
@@ -117,3 +120,21 @@ def test_near_duplicates_across_folds(write_set) -> None:
     levels = {full_name(f): f.level for f in report.findings}
     assert levels["single-candidate lists (mass)"] == "warning"  # all of them
     assert "leaks across folds" not in found
+
+
+def test_a_download_of_massspecgym_is_compared_with_what_the_paper_says_of_it(
+    write_set, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_set()
+    named = replace(files, spectra=files.spectra.rename(files.spectra.with_name("MassSpecGym.tsv")))
+    [finding] = [f for f in check_dataset(named).findings if "the paper's" in f.name]
+    assert (finding.level, finding.count, finding.out_of) == ("warning", 10, 10)
+    assert finding.examples[0] == "spectra: 8, the paper has 231,104"
+    table = pd.read_csv(named.spectra, sep="\t")
+    sizes, of_fold = table.smiles.value_counts(), table.groupby("fold").smiles
+    real = {"spectra": 8, "molecules": len(sizes), "median spectra a molecule": sizes.median(),
+            "most spectra of a molecule": sizes.max()}  # fmt: skip
+    real |= {f"{f} spectra": len(of_fold.get_group(f)) for f in FOLDS}
+    real |= {f"{f} molecules": of_fold.get_group(f).nunique() for f in FOLDS}
+    monkeypatch.setattr("mzseek.datasets.check.MASSSPECGYM_COUNTS", real)
+    assert counts(check_dataset(named)) == {}

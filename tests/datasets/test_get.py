@@ -11,7 +11,7 @@ import pytest
 
 from mzseek.core.errors import BusyError, DatasetError
 from mzseek.datasets.files import find_dataset
-from mzseek.datasets.get import FILES, REPOSITORY, get_massspecgym
+from mzseek.datasets.get import FILES, MOLECULES, REPOSITORY, get_massspecgym, get_molecules
 from mzseek.datasets.prepare import prepare
 from mzseek.io import sole_writer
 
@@ -142,3 +142,13 @@ def test_one_download_at_a_time_and_none_where_all_is_there(tmp_path: Path) -> N
         (folder / name).write_text("x")
     with sole_writer(folder / "MassSpecGym", "downloading another version"):
         assert get_massspecgym(folder, "1.5").spectra == folder / FILES["1.5"]["spectra"]
+
+
+def test_the_molecules_of_hard_negatives_are_fetched_once(hub: Hub, tmp_path: Path) -> None:
+    hub.files[MOLECULES] = b"smiles\nCCO\n"
+    for _ in range(2):
+        path = get_molecules(tmp_path / "msg", endpoint=hub.address)
+    assert path.read_bytes() == hub.files[MOLECULES]
+    assert hub.downloads == [MOLECULES]
+    files = get_massspecgym(tmp_path / "msg", endpoint=hub.address)
+    assert find_dataset(tmp_path / "msg").spectra == files.spectra  # it is no table of spectra

@@ -15,6 +15,7 @@ from mzseek.decision import (
     distribution,
     regret,
     regret_bounds,
+    row_bounds,
     worst_case,
 )
 
@@ -60,10 +61,23 @@ def test_each_candidate_is_worth_what_the_band_allows(found, name: str) -> None:
     rows, p = found
     got = regret_bounds(name, rows, p)
     u = expected_by_hand(name, rows, rows, p)
-    assert (u >= p + got.low * (1 - p) - 1e-12).all()
-    assert (u <= p + got.high * (1 - p) + 1e-12).all()
+    for expected, probability in zip(u, p, strict=True):
+        low, high = row_bounds(got.low, got.high, min(float(probability), 1.0))
+        assert low - 1e-9 <= expected <= high + 1e-9
     pairs = worth(name, rows, rows)[np.triu_indices(len(rows), 1)]
     assert (got.low, got.high) == pytest.approx((pairs.min(), pairs.max()), abs=1e-12)
+
+
+def test_row_bounds_are_attained_and_check_what_they_are_given() -> None:
+    # One other candidate: the band is a single similarity, and both bounds are the expectation.
+    [of_first, _] = expected_by_hand(
+        "tanimoto", [[1, 1, 0], [0, 1, 1]], [[1, 1, 0], [0, 1, 1]], [0.7, 0.3]
+    )
+    assert row_bounds(1 / 3, 1 / 3, 0.7) == pytest.approx((of_first, of_first))
+    assert row_bounds(0.0, 1.0, 0.2) == (0.2, 1.0)
+    for arguments in ((0.5, 0.4, 0.1), (0.1, 0.4, 1.5)):
+        with pytest.raises(DecisionError):
+            row_bounds(*arguments)
 
 
 @given(candidate_sets(), similarities)

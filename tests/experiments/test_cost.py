@@ -3,9 +3,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.experiments import experiment_named, names, scale_named
-from mzseek.experiments.cost import RunSize, count_runs, estimate, fold_sizes
-
-MASSSPECGYM = {"train": 194_119, "val": 19_429}
+from mzseek.experiments.cost import MASSSPECGYM, RunSize, count_runs, estimate, fold_sizes
 
 
 def test_a_run_of_the_paper_is_50_epochs_with_a_validation_every_1000_steps() -> None:

@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import ExperimentError
-from mzseek.experiments import experiment_named, names, read_experiment, scale_named
+from mzseek.experiments import (
+    experiment_named,
+    names,
+    read_experiment,
+    scale_named,
+    with_variant,
+)
 from mzseek.experiments.experiment import scales
 from mzseek.experiments.kinds import kind_named
 
@@ -27,7 +33,7 @@ def typed_again() -> dict[tuple[str, str, str], tuple[str, str, str]]:
 def test_every_experiment_that_comes_with_mzseek_is_whole(name: str) -> None:
     experiment = experiment_named(name)
     kind_named(experiment.kind).check(experiment)
-    assert experiment.claims or name == "front"
+    assert experiment.claims
     assert set(experiment.scales) <= set(scales())
 
 
@@ -36,10 +42,9 @@ def test_published_numbers_are_those_that_were_typed_a_second_time(name: str) ->
     experiment = experiment_named(name)
     second = {key[1:]: value for key, value in typed_again().items() if key[0] == name}
     first = {
-        (row, column): number
-        for published in (experiment.published, experiment.texts)
-        for row, values in published.items()
-        for column, number in values.items()
+        (row, column): printed
+        for row, values in experiment.published.items()
+        for column, printed in values.items()
     }
     assert set(first) == set(second)
     for place, (mean, sd, fold) in second.items():
@@ -54,7 +59,7 @@ def test_published_numbers_are_those_that_were_typed_a_second_time(name: str) ->
 
 def test_every_table_of_the_second_copy_is_an_experiment() -> None:
     assert {name for name, _, _ in typed_again()} <= set(names())
-    assert len(typed_again()) == 323
+    assert len(typed_again()) == 324
 
 
 @pytest.mark.shared
@@ -79,6 +84,7 @@ def test_the_labels_are_the_paper_s(shared: Path) -> None:
         (("lr: [1.0e-6", "lr: [-1"), "lr: "),
         (("metric: tanimoto, ", ""), "columns: 2: metric: "),
         (("    above: {column: tanimoto, row: bce, than: emb-cos}\n", ""), "one way to check it"),
+        (("- says: bce has", "- said: bce has"), "expected says or adds"),
         (("rows:\n", "rows: [\n"), "two.yaml: "),
     ],
 )
@@ -118,8 +124,7 @@ def test_texts_and_what_is_given(small_file: Path) -> None:
     text = small_file.read_text().replace("old: {hr: 30.0}", 'old: {hr: "0110", tanimoto: null}')
     small_file.write_text(text + "given: {outcomes: {'01': 1.0}}\n")
     experiment = read_experiment(small_file)
-    assert experiment.texts == {"bce": {}, "old": {"hr": "0110"}}
-    assert experiment.published["old"] == {}
+    assert experiment.published["old"] == {"hr": "0110"}
     assert experiment.given == {"outcomes": {"01": 1.0}}
 
 
@@ -149,3 +154,21 @@ def test_the_protocol_of_the_main_table_is_the_paper_s() -> None:
     assert main.row("mist").literature
     assert main.row("blind").control
     assert "blind" not in main.published
+
+
+def test_a_variant_is_named_and_changes_the_encoder_alone() -> None:
+    paper = scale_named("paper")
+    assert with_variant(paper, "text") == paper
+    assert (paper.label, with_variant(paper, "published").label) == ("paper", "paper-published")
+    with pytest.raises(ExperimentError, match="variant 'code' is unknown, expected one of: text"):
+        with_variant(paper, "code")
+    for scale in ("paper", "laptop"):
+        published = with_variant(scale_named(scale), "published")
+        for name in ("main", "tau", "mixtures", "regret"):
+            cut, here = experiment_named(name).at(published)
+            trials = [t for p in kind_named(cut.kind).plan(cut, here).values() for t in p.trials]
+            blocks = {t.options().encoder.options.blocks for t in trials if t.config.model == "mlp"}
+            assert blocks == {2}
+            assert experiment_named(name).reductions(published) == experiment_named(
+                name
+            ).reductions(scale_named(scale))

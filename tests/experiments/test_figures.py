@@ -43,6 +43,15 @@ def test_the_front_has_a_point_for_each_row_and_its_decoded_one(tmp_path: Path) 
     assert "posterior decoded for Tanimoto" in text
 
 
+@pytest.mark.parametrize("name", ["front", "mixtures"])
+def test_the_points_of_the_main_table_are_repeated_as_published(name: str, tmp_path: Path) -> None:
+    draw(Results(experiment_named(name), "laptop", {}), tmp_path)
+    text = (tmp_path / "figure.svg").read_text()
+    for label in ("bce", "focal", "cosine", "iou", "fp-cos"):  # which have a Tanimoto
+        assert f">{label}</text>" in text
+    assert "published, on MassSpecGym" in text
+
+
 def test_the_same_numbers_are_the_same_file(tmp_path: Path) -> None:
     results = as_published(experiment_named("gamma"))
     for name in ("one", "two"):

@@ -24,9 +24,10 @@ from mzseek.evaluation.regrets import FoldRegrets
 from mzseek.evaluation.scored import Scoring
 from mzseek.experiments import Column, Row, Scale, experiment_named, names, scale_named
 from mzseek.experiments import kinds as module
+from mzseek.experiments.claims import CLAIM_CHECKS, FAILS, HOLDS, verdicts
 from mzseek.experiments.kinds import KINDS, by_width, kind_named, means_of
 from mzseek.experiments.reproduce import Reproduced, reproduce
-from mzseek.experiments.results import CLAIM_CHECKS, FAILS, HOLDS, Cell, Results, verdicts
+from mzseek.experiments.results import Cell, Results
 from mzseek.experiments.sweep import Workspace, opened, run_folder
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run

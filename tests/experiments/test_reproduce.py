@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from mzseek.experiments import Claim, Row, experiment_named, scale_named
+from mzseek.experiments.claims import UNDECIDED
 from mzseek.experiments.kinds import KINDS
-from mzseek.experiments.reproduce import plan_trials, reproduce, write_page
-from mzseek.experiments.results import UNTESTED, Cell
+from mzseek.experiments.reproduce import reproduce, write_page
+from mzseek.experiments.results import Cell
 from mzseek.experiments.sweep import plan_jobs, run_jobs
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
@@ -45,10 +46,6 @@ def test_all_is_there_the_second_time(ran, whole, tmp_path) -> None:
     assert again.results.cells == done.results.cells
     table = (tmp_path / "two" / "table.md").read_text()
     assert table == (done.folder / "table.md").read_text()
-
-
-def test_without_data_there_is_nothing_to_train(ran) -> None:
-    assert plan_trials([ran[1]], scale_named("paper"), None) == []
 
 
 def test_a_failed_trial_is_listed_and_the_rest_is_complete(
@@ -124,7 +121,7 @@ def test_rows_that_need_a_database_are_not_run_and_the_others_are(
     assert done.results.cell("random", "hr").values
     assert done.results.failed == {}
     assert done.results.to_dict()["not_run"] == {"hard": "needs a database (--database DB)"}
-    assert [verdict.state for verdict in done.verdicts] == [UNTESTED]
+    assert [verdict.state for verdict in done.verdicts] == [UNDECIDED]
     assert "needs a database" in done.verdicts[0].because
     table = (done.folder / "table.md").read_text()
     assert note in table
@@ -142,7 +139,7 @@ def test_an_experiment_of_hard_negatives_alone_is_not_run_without_a_database(
     [done] = reproduce([experiment], scale_named(scale), site, tmp_path / "results")
     assert set(done.results.not_run) == {row.key for row in done.results.experiment.rows}
     assert (done.folder / "figure.svg").exists()
-    assert {verdict.state for verdict in done.verdicts} == {UNTESTED}
+    assert {verdict.state for verdict in done.verdicts} == {UNDECIDED}
     assert not (site.out / "runs").exists()
 
 

@@ -30,7 +30,7 @@ WHOLE = Scale("paper")
 
 
 def plan(two: Experiment, row: str, column: str = "hr"):
-    cell = plan_cell(two, two.row(row), two.column(column), PAPER)
+    cell = plan_cell(two, two.row(row), two.column(column), PAPER, two.column(column).metric)
     assert cell is not None
     return cell
 
@@ -171,7 +171,10 @@ def test_models_go_once_they_are_measured_if_that_is_asked_for(
 
 
 def cell(experiment: Experiment, row: str, column: str, scale: Scale = WHOLE):
-    return plan_cell(experiment, experiment.row(row), experiment.column(column), scale)
+    return plan_cell(
+        experiment, experiment.row(row), experiment.column(column), scale,
+        experiment.column(column).metric,
+    )  # fmt: skip
 
 
 def test_the_main_table_is_five_rates_of_five_seeds_for_each_cell() -> None:
@@ -251,10 +254,12 @@ def test_options_of_a_scale_are_given_to_parts_that_have_them() -> None:
 def test_what_a_loss_does_not_have_is_refused(two: Experiment) -> None:
     column = two.column("hr")
     with pytest.raises(ExperimentError, match="setting 'gama' is unknown, expected one of: loss"):
-        plan_cell(two, Row("x", "x", {"loss": "bce", "gama": 1}), column, WHOLE)
+        plan_cell(two, Row("x", "x", {"loss": "bce", "gama": 1}), column, WHOLE, "tanimoto")
     with pytest.raises(ExperimentError, match="loss is missing"):
-        plan_cell(two, Row("x", "x", {}), column, WHOLE)
-    plan = plan_cell(two, Row("x", "x", {"loss": "bce", "loss.gamma": 1.0}), column, WHOLE)
+        plan_cell(two, Row("x", "x", {}), column, WHOLE, "tanimoto")
+    plan = plan_cell(
+        two, Row("x", "x", {"loss": "bce", "loss.gamma": 1.0}), column, WHOLE, "tanimoto"
+    )
     with pytest.raises(LossError, match="'gamma' is unknown"):
         plan.trials[0].options()
 

@@ -125,6 +125,19 @@ def test_a_step_gives_a_loss_with_gradients(loss: str, make) -> None:
             assert parameter.grad is not None or deferred(parameter) is not None, name
 
 
+@pytest.mark.parametrize("loss", ["bce", "iou", "emb-cos", "fp-mlp"])
+def test_in_bfloat16_only_the_encoder_is_less_precise(loss: str, make) -> None:
+    (exact, batch), (half, _) = make(loss), make(loss, precision="bfloat16")
+    for learner in (exact, half):
+        learner.model.eval()  # no dropout
+    values = [float(learner.loss(batch).detach()) for learner in (exact, half)]
+    assert values[0] != values[1]
+    assert values[1] == pytest.approx(values[0], rel=0.05)
+    half.learn(batch)
+    assert {weight.dtype for weight in half.model.parameters()} == {torch.float32}
+    assert all(weight.isfinite().all() for weight in half.model.parameters())
+
+
 @pytest.mark.parametrize(
     ("warmup", "step", "share"),
     [(500, 0, 1 / 500), (500, 249, 0.5), (500, 499, 1), (500, 9999, 1), (1, 0, 1), (0, 7, 1)],

@@ -8,67 +8,7 @@ from torch import Tensor, nn
 
 from mzseek.tensors import Deferred, SparseRows, deferred
 from mzseek.tensors.products import defer
-from mzseek.training.optimizer import ClippedAdam, Update, update_by_parts, update_fused, update_on
-
-GROUP = {"lr": 3e-3, "betas": (0.9, 0.999), "eps": 1e-8}
-
-
-def trained(update: Update, divisors: list[float | None]) -> list[torch.Tensor]:
-    """Two weights and their moments after as many steps as there are divisors."""
-    generator = torch.Generator().manual_seed(1)
-    shapes = [(17, 5), (600, 3)]
-    weights = [torch.randn(shape, generator=generator) for shape in shapes]
-    means, squares = ([torch.zeros(shape) for shape in shapes] for _ in range(2))
-    for count, divisor in enumerate(divisors, 1):
-        scale = 10.0 ** (count % 6 - 4)
-        gradients = [scale * torch.randn(shape, generator=generator) for shape in shapes]
-        steps = [torch.tensor(float(count)) for _ in shapes]
-        given = None if divisor is None else torch.tensor(divisor)
-        update(GROUP, weights, gradients, means, squares, steps, given)
-    return [*weights, *means, *squares]
-
-
-@pytest.mark.parametrize("divisors", [[None], [7.0], [None, 0.5, 30.0, None] * 50], ids=len)
-def test_both_updates_are_the_same(divisors: list[float | None]) -> None:
-    for one, other in zip(
-        trained(update_fused, divisors), trained(update_by_parts, divisors), strict=True
-    ):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("update", [update_fused, update_by_parts])
-def test_the_update_is_torch_s_own_adam(update: Update) -> None:
-    weight = torch.nn.Parameter(torch.tensor([1.0, -2.0, 0.5]))
-    ours, mean, square = weight.detach().clone(), torch.zeros(3), torch.zeros(3)
-    reference = torch.optim.Adam([weight], lr=GROUP["lr"], foreach=False)
-    for count in range(1, 50):
-        gradient = torch.tensor([0.1, -count, 1e-6 * count])
-        weight.grad = gradient.clone()
-        reference.step()
-        update(GROUP, [ours], [gradient], [mean], [square], [torch.tensor(float(count))], None)
-    torch.testing.assert_close(ours, weight.detach(), atol=1e-6, rtol=1e-6)
-
-
-def refuses(*_: object, **__: object) -> None:
-    raise TypeError("got an unexpected keyword argument 'grad_scale'")
-
-
-def does_nothing(*_: object, **__: object) -> None:
-    return None
-
-
-@pytest.mark.parametrize("answer", [None, refuses, does_nothing])
-def test_a_torch_that_has_changed_is_met_with_the_public_update(
-    answer: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    choose = update_on.__wrapped__  # what was found before is not asked
-    assert choose("cpu") is update_fused
-    if answer is None:
-        monkeypatch.delattr(torch, "_fused_adam_")
-    else:
-        monkeypatch.setattr(torch, "_fused_adam_", answer)
-    assert choose("cpu") is update_by_parts
-
+from mzseek.training.optimizer import ClippedAdam
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 
@@ -123,18 +63,9 @@ class Pair:
             torch.testing.assert_close(ours, torchs, atol=atol, rtol=1e-6)
 
 
-@pytest.fixture(params=["fused", "by parts"])
-def make_pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Pair]:
-    """Everything holds with torch's own update, and with that by public operations alone."""
-    if request.param == "by parts":
-        monkeypatch.setattr("mzseek.training.optimizer.update_on", lambda device: update_by_parts)
-        monkeypatch.setattr(torch, "_fused_adam_", lambda *_, **__: pytest.fail("called torch's"))
-    return Pair
-
-
 @pytest.mark.parametrize("clip", [1.0, 0.01, math.inf])
-def test_dense_gradients_equal_torch_s_adam_after_clipping(make_pair, clip: float) -> None:
-    pair = make_pair([(17, 5), (9,), ()], clip)
+def test_dense_gradients_equal_torch_s_adam_after_clipping(clip: float) -> None:
+    pair = Pair([(17, 5), (9,), ()], clip)
     for step in range(300):
         scale = 10.0 ** (step % 5 - 3)  # some are clipped, some are not
         pair.step([scale * torch.randn_like(p) for p in pair.ours])
@@ -142,8 +73,8 @@ def test_dense_gradients_equal_torch_s_adam_after_clipping(make_pair, clip: floa
 
 
 @pytest.mark.parametrize("height", [1, 7, 511, 512, 513, 700, 1025])
-def test_gradients_of_few_rows_equal_torch_s_adam_on_dense_ones(make_pair, height: int) -> None:
-    pair = make_pair([(height, 3), (4, 4)], clip=1.0)
+def test_gradients_of_few_rows_equal_torch_s_adam_on_dense_ones(height: int) -> None:
+    pair = Pair([(height, 3), (4, 4)], clip=1.0)
     for step in range(60):
         rows = torch.randperm(height)[: max(1, height // 10)].sort().values
         if step % 7 == 3:
@@ -154,16 +85,16 @@ def test_gradients_of_few_rows_equal_torch_s_adam_on_dense_ones(make_pair, heigh
 
 
 @pytest.mark.parametrize("clip", [1.0, math.inf])
-def test_repeated_rows_in_any_order_are_summed(make_pair, clip: float) -> None:
-    pair = make_pair([(600, 2)], clip)
+def test_repeated_rows_in_any_order_are_summed(clip: float) -> None:
+    pair = Pair([(600, 2)], clip)
     for _ in range(20):
         rows = torch.randint(600, (50,))
         pair.step([few_rows(torch.cat([rows, rows[:9]]), torch.randn(59, 2), 600)])
     pair.assert_equal()
 
 
-def test_a_weight_used_in_two_ways_gets_the_sum_of_both_gradients(make_pair) -> None:
-    pair = make_pair([(600, 2)], clip=1.0)
+def test_a_weight_used_in_two_ways_gets_the_sum_of_both_gradients() -> None:
+    pair = Pair([(600, 2)], clip=1.0)
     for _ in range(10):
         pair.optimizer.zero_grad()
         pair.reference.zero_grad()
@@ -173,8 +104,8 @@ def test_a_weight_used_in_two_ways_gets_the_sum_of_both_gradients(make_pair) -> 
     pair.assert_equal()
 
 
-def test_a_gradient_without_rows_moves_what_momentum_moves(make_pair) -> None:
-    pair = make_pair([(8, 2)], clip=1.0)
+def test_a_gradient_without_rows_moves_what_momentum_moves() -> None:
+    pair = Pair([(8, 2)], clip=1.0)
     pair.step([few_rows(torch.tensor([2]), torch.ones(1, 2), 8)])
     for _ in range(5):
         pair.step([few_rows(torch.empty(0, dtype=torch.long), torch.empty(0, 2), 8)])
@@ -182,8 +113,8 @@ def test_a_gradient_without_rows_moves_what_momentum_moves(make_pair) -> None:
     assert deferred(pair.ours[0]).dense().abs().sum() == 0
 
 
-def test_weights_of_several_widths_take_turns(make_pair) -> None:
-    pair = make_pair([(600, 2), (40, 5), (513, 2)], clip=1.0)
+def test_weights_of_several_widths_take_turns() -> None:
+    pair = Pair([(600, 2), (40, 5), (513, 2)], clip=1.0)
     for _ in range(30):
         gradients = [
             few_rows(torch.randperm(len(p))[:9].sort().values, torch.randn(9, p.shape[1]), len(p))
@@ -193,8 +124,8 @@ def test_weights_of_several_widths_take_turns(make_pair) -> None:
     pair.assert_equal()
 
 
-def test_a_weight_without_a_gradient_stays(make_pair) -> None:
-    pair = make_pair([(3, 2), (4, 2)], clip=1.0)
+def test_a_weight_without_a_gradient_stays() -> None:
+    pair = Pair([(3, 2), (4, 2)], clip=1.0)
     before = pair.ours[1].detach().clone()
     pair.step([torch.randn(3, 2), None])
     assert torch.equal(pair.ours[1], before)
@@ -204,10 +135,9 @@ def test_a_weight_without_a_gradient_stays(make_pair) -> None:
 
 @pytest.mark.parametrize("is_deferred", [True, False])
 def test_rows_not_touched_for_long_stay_equal_and_leave_no_denormal_numbers(
-    make_pair,
     is_deferred: bool,
 ) -> None:
-    pair = make_pair([(700, 4)], clip=1.0, lr=1e-4)
+    pair = Pair([(700, 4)], clip=1.0, lr=1e-4)
     for step in range(900):  # after 830, moments would be denormal
         rows = torch.arange(0, 700, 3) if step < 20 else torch.tensor([1, 600])
         gradient = few_rows(rows, torch.randn(len(rows), 4), 700)
@@ -222,16 +152,16 @@ def test_rows_not_touched_for_long_stay_equal_and_leave_no_denormal_numbers(
     assert moments[1].any()
 
 
-def test_the_norm_is_that_before_clipping(make_pair) -> None:
-    pair = make_pair([(3,), (600, 2)], clip=0.5)
+def test_the_norm_is_that_before_clipping() -> None:
+    pair = Pair([(3,), (600, 2)], clip=0.5)
     pair.step(
         [torch.tensor([3.0, 0, 0]), few_rows(torch.tensor([7]), torch.tensor([[0.0, 4]]), 600)]
     )
     assert pair.optimizer.norm == pytest.approx(5.0)
 
 
-def test_the_learning_rate_is_read_at_every_step(make_pair) -> None:
-    pair = make_pair([(3, 2)], clip=1.0)
+def test_the_learning_rate_is_read_at_every_step() -> None:
+    pair = Pair([(3, 2)], clip=1.0)
     for step in range(10):
         for optimizer in (pair.optimizer, pair.reference):
             optimizer.param_groups[0]["lr"] = 1e-3 * step

@@ -70,6 +70,7 @@ def test_models_are_the_encoders_and_the_baselines() -> None:
         ({"model": "gpt"}, "model 'gpt' is unknown, expected one of: mlp"),
         ({"loss": "mse"}, "loss 'mse' is unknown, expected one of: bce"),
         ({"bias": "one"}, "bias 'one' is unknown, expected one of: zero, log-odds"),
+        ({"precision": "half"}, "precision 'half' is unknown, expected one of: float32, bfloat16"),
         ({"epochs": 0}, "epochs is 0, expected more than 0"),
         ({"epochs": 1.5}, "epochs is 1.5, expected a whole number"),
         ({"epochs": "many"}, "epochs is 'many', expected a whole number"),

@@ -32,6 +32,12 @@ from mzseek.parallel.engine import Progress, silent
 PRECURSOR_PPM = 20.0
 CANDIDATE_PPM = 10.0
 NEAR_DUPLICATE = 0.9
+# MassSpecGym as section 3 of the paper describes it.
+MASSSPECGYM_COUNTS = {
+    "spectra": 231_104, "molecules": 28_929, "train spectra": 194_119, "val spectra": 19_429,
+    "test spectra": 17_556, "train molecules": 22_746, "val molecules": 3_185,
+    "test molecules": 2_998, "median spectra a molecule": 3, "most spectra of a molecule": 548,
+}  # fmt: skip
 _EXAMPLES = 3
 _MANY = 0.05
 
@@ -80,6 +86,8 @@ def check_dataset(
         *_spectrum_conflicts(data, table),
         *_leaks(data, table),
     ]
+    if files.spectra.name.removesuffix(".gz") == "MassSpecGym.tsv":
+        findings.append(_other_counts(data, table))
     counts = {"spectra": len(data.identifiers), "molecules": len(table)}
     for name, lists in data.lists.items():
         findings += _list_findings(name, lists, data, table, smiles)
@@ -158,6 +166,28 @@ def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Findi
         "InChIKey conflicts", "warning", keys, total, "column inchikey differs from the SMILES",
         lambda i: f"{data.identifiers[i]}: {data.stated_inchikey14[i]}, "
                   f"SMILES {bytes(table.inchikey14[molecule[i]]).decode()}",
+    )  # fmt: skip
+
+
+def _other_counts(data: Collected, table: MoleculeTable) -> Finding:
+    """Compare a download of MassSpecGym with what the paper says of it."""
+    folds = np.frombuffer(data.folds, dtype=np.int8)
+    molecule = table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)]
+    classes = np.where(molecule >= 0, table.inchikey_classes[molecule], -1)
+    _, sizes = np.unique(classes, return_counts=True)
+    found = {
+        "spectra": len(classes), "molecules": len(sizes),
+        "median spectra a molecule": int(np.median(sizes)),
+        "most spectra of a molecule": int(sizes.max()),
+    }  # fmt: skip
+    for number, fold in enumerate(FOLDS):
+        found[f"{fold} spectra"] = int((folds == number).sum())
+        found[f"{fold} molecules"] = len(np.unique(classes[folds == number]))
+    wrong = [name for name, count in MASSSPECGYM_COUNTS.items() if found[name] != count]
+    return _finding(
+        "counts that are not the paper's", "warning", wrong, len(MASSSPECGYM_COUNTS),
+        "the file is called MassSpecGym, and is not what the paper describes (its section 3)",
+        lambda name: f"{name}: {found[name]:,}, the paper has {MASSSPECGYM_COUNTS[name]:,}",
     )  # fmt: skip
 
 

@@ -33,6 +33,22 @@ FILES = {
     },
 }
 
+# The molecules of PubChem that the paper's hard negatives are mined from: 118 million.
+MOLECULES = "data/molecules/candidate_pools/MassSpecGym_retrieval_molecules_pubchem_118M.tsv"
+
+
+def get_molecules(
+    folder: StrPath, *, endpoint: str | None = None, revision: str | None = None,
+    progress: Progress = silent,
+) -> Path:  # fmt: skip
+    """MassSpecGym's list of 118 million molecules in ``folder``, as `get_massspecgym`."""
+    folder = Path(folder)
+    present = _present(folder, MOLECULES) if revision is None else None
+    if present is not None:
+        return present
+    with sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"):
+        return _download(folder, PAPER_S, MOLECULES, endpoint, revision, progress)
+
 
 def get_massspecgym(
     folder: StrPath,

@@ -24,8 +24,8 @@ __getattr__ = lazy_names(
         "distributions": "Distribution distribution expected_utility",
         "decide": "Decision Decomposition bayes_decision decompose regret top_k",
         "bounds": "Band Bands Bounds WorstCase agreement_guaranteed bands_of_lists "
-        "bound_hit_under_similarity bound_similarity_under_hit regret_bounds similarity_band "
-        "worst_case",
+        "bound_hit_under_similarity bound_similarity_under_hit regret_bounds row_bounds "
+        "similarity_band worst_case",
         "calibration": "BINS FULL_BIN Calibration Combination Pooled Pooling Reliability "
         "calibration_error first_places fit_calibration fit_combination fit_pooling "
         "fit_temperature pool_scores posterior reliability",

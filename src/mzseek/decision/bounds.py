@@ -204,6 +204,34 @@ def check_similarity(similarity: str) -> None:
     check_name(BAND_SIMILARITIES, similarity, "similarity", DecisionError)
 
 
+def row_bounds(low: float, high: float, probability: float) -> tuple[float, float]:
+    r"""Bounds of a candidate's expected similarity from its probability: the row-wise lemma.
+
+    :math:`p_i + \sigma_{min} (1 - p_i) \le u_i \le p_i + \sigma_{max} (1 - p_i)`; both other bounds
+    follow from it.
+
+    Parameters
+    ----------
+    low, high : float
+        Similarity band over all pairs of distinct candidates.
+    probability : float
+        Of the candidate.
+
+    Returns
+    -------
+    tuple of float
+        The least and the largest that the expected similarity can be.
+
+    Examples
+    --------
+    >>> row_bounds(0.25, 0.5, probability=0.5)
+    (0.625, 0.75)
+    """
+    _check_band(low, high)
+    _check_unit(probability=probability)
+    return probability + low * (1 - probability), probability + high * (1 - probability)
+
+
 def bound_hit_under_similarity(
     low: float, high: float, p_star: float, p_similarity: float
 ) -> float:

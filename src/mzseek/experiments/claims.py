@@ -140,6 +140,8 @@ def _best(
 ) -> Outcome:  # fmt: skip
     """A row, or one of several, has the highest value of a column, or the lowest."""
     winners = _rows(row)
+    for winner in winners:
+        tables.cell(winner, column)  # else it says what is missing
     others = [key for key in tables.measured(among, column) if key not in winners]
     if not others:
         raise Missing("there is nothing to compare with")
@@ -151,8 +153,12 @@ def _best(
         for winner in winners
         for other in others
     }
-    best = max(winners, key=lambda key: sign * tables.cell(key, column).mean)
-    rival = max(others, key=lambda key: sign * tables.cell(key, column).mean)
+    closest = {
+        winner: min((gaps[winner, o].low, gaps[winner, o].value, o) for o in others)
+        for winner in winners
+    }
+    best = max(winners, key=lambda winner: closest[winner][:2])
+    rival = closest[best][2]
     state = UNDECIDED
     if any(all(gaps[w, o].low > 0 for o in others) for w in winners):
         state = HOLDS

@@ -82,7 +82,7 @@ def _printed(table: Any) -> dict[str, dict[str, Printed]]:
     def convert(value: Any) -> Printed:
         if isinstance(value, str):
             return value
-        mean, sd, *more = value if isinstance(value, list) else (value, None)
+        mean, sd, *more = value if isinstance(value, list | tuple) else (value, None)
         if more or not isinstance(mean, int | float):
             raise ValueError(f"{value!r}: expected a number, [mean, sd] or a text in quotes")
         return float(mean), None if sd is None else float(sd)

@@ -290,13 +290,10 @@ def against_published(results: Results) -> dict[tuple[str, str], str]:
     """
     experiment = results.experiment
     compared = {}
-    for row, numbers in experiment.published.items():
-        for key in numbers:
-            number, cell, column = (
-                results.published(row, key),
-                results.cell(row, key),
-                experiment.column(key),
-            )
+    for row in experiment.rows:
+        for column in experiment.columns:
+            place = row.key, column.key
+            number, cell = results.published(*place), results.cell(*place)
             if number is None or cell is None or not cell.values:
                 continue
             mean, sd = number
@@ -312,7 +309,7 @@ def against_published(results: Results) -> dict[tuple[str, str], str]:
                 freedom = sum(variances) ** 2 / sum(v**2 / max(f, 1) for v, f in pairs)
                 half += t.ppf((1 + LEVEL) / 2, freedom) * math.sqrt(sum(variances))
             away = here - mean
-            compared[row, key] = (
+            compared[place] = (
                 AS_PUBLISHED if abs(away) <= half + 1e-12 else HIGHER if away > 0 else LOWER
             )
     return compared

@@ -56,9 +56,18 @@ class Retriever(nn.Module):
         spectra: SpectrumInput,
         candidates: SparseRows | None = None,
         counts: Tensor | None = None,
+        precision: torch.dtype = torch.float32,
     ) -> Output:
-        """Embeddings, logits if there is a head, scores if there are candidates."""
-        embedding = self.encoder(spectra)
+        """Embeddings, logits if there is a head, scores if there are candidates.
+
+        In another ``precision``, the encoder's products are made in it; head and scores, which
+        small temperatures divide, stay in float32.
+        """
+        if precision == torch.float32:
+            embedding = self.encoder(spectra)
+        else:
+            with torch.autocast(next(self.parameters()).device.type, precision):
+                embedding = self.encoder(spectra).float()
         logits = None if self.head is None else self.head(embedding)
         output = Output(embedding, logits, None)
         if candidates is None or counts is None:

@@ -122,10 +122,12 @@ class Learner:
 
     def loss(self, batch: Batch) -> Tensor:
         """The loss of a batch, a scalar with gradients."""
+        precision = getattr(torch, self.options.precision)
         if self.setting is None:
-            return self.objective(self.model(batch.spectra), batch.target, None, None)
+            output = self.model(batch.spectra, precision=precision)
+            return self.objective(output, batch.target, None, None)
         lists = batch.lists[self.setting]
-        output = self.model(batch.spectra, lists.rows, lists.counts)
+        output = self.model(batch.spectra, lists.rows, lists.counts, precision)
         if self.offset is not None:
             # A loss divides by τ, and so reads ``score / τ + offset``.
             temperature = float(self.options.loss.options.temperature)

@@ -1,82 +1,14 @@
-"""Adam with gradient clipping, fused or by public operations."""
+"""Adam with gradient clipping."""
 
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from mzseek.tensors import Deferred, accept_deferred, deferred, forget_deferred
-
-Update = Callable[
-    [dict[str, Any], list[Tensor], list[Tensor], list[Tensor], list[Tensor], list[Tensor],
-     Tensor | None],
-    None,
-]  # fmt: skip
-
-
-def update_by_parts(
-    group: dict[str, Any],
-    parameters: list[Tensor],
-    gradients: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    steps: list[Tensor],
-    divisor: Tensor | None,
-) -> None:
-    """Adam's update in torch's public operations, several passes over each weight."""
-    beta1, beta2 = group["betas"]
-    for parameter, gradient, mean, square, step in zip(
-        parameters, gradients, means, squares, steps, strict=True
-    ):
-        scaled = gradient if divisor is None else gradient / divisor
-        mean.lerp_(scaled, 1 - beta1)
-        square.mul_(beta2).addcmul_(scaled, scaled, value=1 - beta2)
-        count = float(step)
-        root = square.sqrt().div_((1 - beta2**count) ** 0.5).add_(group["eps"])
-        parameter.addcdiv_(mean, root, value=-group["lr"] / (1 - beta1**count))
-
-
-def update_fused(
-    group: dict[str, Any],
-    parameters: list[Tensor],
-    gradients: list[Tensor],
-    means: list[Tensor],
-    squares: list[Tensor],
-    steps: list[Tensor],
-    divisor: Tensor | None,
-) -> None:
-    """The same in one pass, by a function that torch keeps to itself and may change."""
-    beta1, beta2 = group["betas"]
-    torch._fused_adam_(
-        parameters, gradients, means, squares, [], steps,
-        lr=group["lr"], beta1=beta1, beta2=beta2, weight_decay=0.0, eps=group["eps"],
-        amsgrad=False, maximize=False, grad_scale=divisor, found_inf=None,
-    )  # fmt: skip
-
-
-@cache
-def update_on(device: str) -> Update:
-    """The faster update, where this torch has it and it does what the other one does."""
-    group = {"lr": 0.1, "betas": (0.9, 0.999), "eps": 1e-8}
-    with torch.inference_mode(False), torch.no_grad():
-        tried = []
-        for update in (update_by_parts, update_fused):
-            weight, mean, square = (
-                torch.full((2,), value, device=device) for value in (1.0, 0.2, 3.0)
-            )
-            gradient = torch.tensor([0.5, -2.0], device=device)
-            step, divisor = torch.tensor(3.0, device=device), torch.tensor(4.0, device=device)
-            try:
-                update(group, [weight], [gradient], [mean], [square], [step], divisor)
-            except (AttributeError, TypeError, RuntimeError):
-                return update_by_parts
-            tried.append(torch.stack([weight, mean, square]))
-        same = torch.allclose(tried[0], tried[1], atol=1e-6)
-        return update_fused if same else update_by_parts
-
 
 # Rows of a weight whose gradient is made and used at a time: with 1,024 columns that is 2 MB, which
 # stays in cache and is never written to memory nor read back.
@@ -104,19 +36,12 @@ class ClippedAdam(torch.optim.Optimizer):
     lr : float
     clip : float
         Largest norm of the whole gradient; infinity for none.
-    betas, eps
-        As in `torch.optim.Adam`.
     """
 
     def __init__(
-        self,
-        parameters: Iterable[nn.Parameter],
-        lr: float = 1e-4,
-        clip: float = 1.0,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
+        self, parameters: Iterable[nn.Parameter], lr: float = 1e-4, clip: float = 1.0
     ) -> None:
-        super().__init__(parameters, {"lr": lr, "betas": betas, "eps": eps})
+        super().__init__(parameters, {"lr": lr})
         self.clip = clip
         self.norm = 0.0  # of the last gradient, before clipping
         for group in self.param_groups:
@@ -157,20 +82,18 @@ class ClippedAdam(torch.optim.Optimizer):
         factored: list[tuple[nn.Parameter, Deferred]],
     ) -> None:
         divisor = self._divisor([p.grad for p in dense if p.grad is not None], factored)
-        update = update_on((dense or [factored[0][0]])[0].device.type)
-        if dense:
-            means, squares, steps = zip(*map(self._next_state, dense), strict=True)
-            gradients = [p.grad for p in dense if p.grad is not None]
-            weights = [p.data for p in dense]
-            update(group, weights, gradients, [*means], [*squares], [*steps], divisor)
+        updates = [(p.data, p.grad, *self._state_of(p)) for p in dense]
+        if updates:
+            self._fused(group, divisor, *map(list, zip(*updates, strict=True)))
         for parameter, gradient in factored:
-            mean, square, step = self._next_state(parameter)
-            tensors = (parameter.data, mean, square)
+            *moments, step = self._state_of(parameter)
+            tensors = (parameter.data, *moments)
             blocks = zip(
                 gradient.blocks(_ROWS), *(torch.split(t, _ROWS) for t in tensors), strict=True
             )
-            for rows, weight, mean_rows, square_rows in blocks:
-                update(group, [weight], [rows], [mean_rows], [square_rows], [step], divisor)
+            for rows, weight, mean, square in blocks:
+                self._fused(group, divisor, [weight], [rows], [mean], [square], [step.clone()])
+            step += 1
         trained = [*dense, *(parameter for parameter, _ in factored)]
         if int(self.state[trained[0]]["step"]) % _CLEAR_EVERY == 0:
             for parameter in trained:
@@ -192,12 +115,28 @@ class ClippedAdam(torch.optim.Optimizer):
             return None
         return (norm + 1e-6) / self.clip  # the same small term as in clip_grad_norm_
 
-    def _next_state(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor, Tensor]:
-        """Both moments and the count of steps, this one included."""
+    @staticmethod
+    def _fused(
+        group: dict[str, Any],
+        divisor: Tensor | None,
+        weights: list[Tensor],
+        gradients: list[Tensor],
+        means: list[Tensor],
+        squares: list[Tensor],
+        steps: list[Tensor],
+    ) -> None:
+        """Torch's update in one pass over each weight; it counts the steps."""
+        adam(
+            weights, gradients, means, squares, [], steps, fused=True, grad_scale=divisor,
+            amsgrad=False, beta1=0.9, beta2=0.999, lr=group["lr"], weight_decay=0.0, eps=1e-8,
+            maximize=False,
+        )  # fmt: skip
+
+    def _state_of(self, parameter: nn.Parameter) -> tuple[Tensor, Tensor, Tensor]:
+        """Both moments, and the count of steps before this one."""
         state = self.state[parameter]
         if not state:
             state["step"] = torch.zeros((), device=parameter.device)
             state["exp_avg"] = torch.zeros_like(parameter)
             state["exp_avg_sq"] = torch.zeros_like(parameter)
-        state["step"] += 1
         return state["exp_avg"], state["exp_avg_sq"], state["step"]

@@ -38,6 +38,7 @@ PAPER_STEPS = VALIDATIONS * PAPER["validate_every"]
 
 BIASES = ("zero", "log-odds")
 OFFSETS = ("prior",)
+PRECISIONS = ("float32", "bfloat16")
 MAX_THREADS = 1_024  # more than any machine could start
 MODELS = (*ENCODERS, *BASELINES)
 CONTROLS = (*(name for name, kind in ENCODERS.items() if not kind.sees_spectrum), *BASELINES)
@@ -110,6 +111,12 @@ class Options:
     )
     start_from: str | None = option(None, "Run to take weights from (two-stage training).")
     threads: int | None = option(None, "CPU threads; all by default.", above=0)
+    precision: str = option(
+        PRECISIONS[0],
+        f"Of the encoder's products in training: {PRECISIONS[0]}, as published, or "
+        f"{PRECISIONS[1]}, which GPUs compute faster; all else stays in float32.",
+        among=PRECISIONS,
+    )
     loss: ComponentConfig
     encoder: ComponentConfig | None
     scorer: ComponentConfig

@@ -50,17 +50,25 @@ def get(
     revision: Annotated[
         str | None, typer.Option(help="A commit of the hub's repository, to pin the files.")
     ] = None,
+    molecules: Annotated[
+        bool,
+        typer.Option(
+            "--molecules",
+            help="Also its list of 118 million molecules of PubChem, to mine hard negatives from.",
+        ),
+    ] = False,
 ) -> None:
-    """Download a public data set (about 1 GB for MassSpecGym).
+    """Download a public data set (about 1 GB for MassSpecGym, without --molecules).
 
     Example: mzseek data get massspecgym --dir massspecgym
     """
     check_name(PUBLIC_SETS, name.lower(), "data set", DatasetError)
-    from mzseek.datasets.get import get_massspecgym
+    from mzseek.datasets.get import get_massspecgym, get_molecules
 
     with watched() as progress:
         files = get_massspecgym(directory, version, revision=revision, progress=progress)
-    for path in (files.spectra, *files.candidates.values()):
+        more = [get_molecules(directory, revision=revision, progress=progress)] if molecules else []
+    for path in (files.spectra, *files.candidates.values(), *more):
         say(f"{plain(path)}  [dim]{path.stat().st_size / 1e6:,.1f} MB[/dim]")
     lists = [(f"--candidates-{setting}", path) for setting, path in files.candidates.items()]
     words = [word for pair in lists for word in pair]
