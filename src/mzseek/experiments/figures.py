@@ -41,6 +41,7 @@ def front(results: Results) -> Figure:
     figure = blank((6.4, 4.6))
     axes = figure.subplots()
     keys = how["x"], how["y"]
+    labels: list[tuple[tuple[float, ...], str, str]] = []
     if "published" in how:
         printed = Results(experiment_named(how["published"]), "", {})
         for row in printed.experiment.rows:
@@ -48,19 +49,20 @@ def front(results: Results) -> Figure:
             if None not in at:
                 point = tuple(number[0] for number in at if number is not None)
                 axes.plot(*point, "o", markerfacecolor="none", color=MUTED, markersize=5)
-                _named(axes, row.label, point, MUTED)
+                labels.append((point, row.label, MUTED))
     for row in results.experiment.rows:
         here = _point(results, row, *keys)
         if here is not None:
             axes.plot(*here, "o", color=BLUE, markersize=6)
-            _named(axes, row.label, here)
+            labels.append((here, row.label, INK))
         decoded = _point(results, row, how["x"], how["decoded"]) if "decoded" in how else None
         if decoded is not None:
             if here is not None:
                 axes.annotate("", decoded, here, arrowprops=_ARROW)
             axes.plot(*decoded, "D", color=MUTED if row.control else ORANGE, markersize=5)
             if here is None:
-                _named(axes, row.label, decoded)
+                labels.append((decoded, row.label, INK))
+    _name_points(axes, labels)
     for name, key in zip(("xlabel", "ylabel"), keys, strict=True):
         column = results.experiment.column(key)
         axes.set(**{name: column.label + (", %" if column.unit == "%" else "")})
@@ -271,5 +273,23 @@ def _point(results: Results, row: Row, *keys: str) -> tuple[float, ...] | None:
     return tuple(in_units(c.mean, results.experiment.column(k)) or 0.0 for c, k in pairs if c)
 
 
-def _named(axes: Any, text: str, at: tuple[float, ...], colour: str = INK) -> None:
-    axes.annotate(text, at, textcoords="offset points", xytext=(7, 4), fontsize=8.5, color=colour)
+def _name_points(axes: Any, labels: list[tuple[tuple[float, ...], str, str]]) -> None:
+    """Write names beside points, away from the nearer edge; near ones share a label."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    near = 0.09 * (right - left), 0.04 * (top - bottom)
+    groups: list[tuple[tuple[float, ...], list[str], str]] = []
+    for point, name, colour in sorted(labels):
+        for first, names, other in groups:
+            if colour == other and all(
+                abs(a - b) < n for a, b, n in zip(point, first, near, strict=True)
+            ):
+                names.append(name)
+                break
+        else:
+            groups.append((point, [name], colour))
+    for point, names, colour in groups:
+        is_left = point[0] < (left + right) / 2
+        axes.annotate(
+            ", ".join(names), point, textcoords="offset points", fontsize=8.5, color=colour,
+            xytext=(7 if is_left else -7, 6), ha="left" if is_left else "right",
+        )  # fmt: skip
