@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,8 +48,8 @@ def test_the_front_has_a_point_for_each_row_and_its_decoded_one(tmp_path: Path) 
 def test_the_points_of_the_main_table_are_repeated_as_published(name: str, tmp_path: Path) -> None:
     draw(Results(experiment_named(name), "laptop", {}), tmp_path)
     text = (tmp_path / "figure.svg").read_text()
-    for label in ("bce", "focal", "cosine", "iou", "fp-cos"):  # which have a Tanimoto
-        assert f">{label}</text>" in text
+    written = {name for label in re.findall(">([^<]+)</text>", text) for name in label.split(", ")}
+    assert {"bce", "focal", "cosine", "iou", "fp-cos"} <= written  # which have a Tanimoto
     assert "published, on MassSpecGym" in text
 
 

@@ -28,7 +28,6 @@ from mzseek.runs.checkpoints import (
 )
 from mzseek.runs.predictions import predict_fold
 from mzseek.runs.run import Run
-from mzseek.training.train import train
 
 
 class Trap:
@@ -44,20 +43,6 @@ class Trap:
 def assert_one_line(error: pytest.ExceptionInfo, path: Path) -> None:
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("loss", SCORERS)
-def test_weights_come_back_bit_by_bit(loss: str, small_model, small_spec, tmp_path: Path) -> None:
-    arrays, spec = arrays_of(small_model(loss)), small_spec(loss)
-    path = tmp_path / "deep" / "w.safetensors"
-    kept = save_weights(arrays, spec, path, {"step": 7})
-    found, described, facts = load_weights(path)
-    assert (described, facts) == (spec, {"step": 7})
-    assert found.keys() == arrays.keys()
-    for name, value in found.items():
-        assert value.dtype == arrays[name].dtype
-        assert np.array_equal(value, arrays[name])
-    assert kept == digest(found)
 
 
 def test_files_and_digests_are_those_that_torch_wrote(
@@ -147,11 +132,6 @@ def test_what_is_no_model_file_is_refused_by_name_and_never_unpickled(
     assert not (tmp_path / "sprung").exists()
 
 
-def test_the_trap_would_have_sprung(tmp_path: Path) -> None:
-    pickle.loads(pickle.dumps(Trap(tmp_path / "sprung")))
-    assert (tmp_path / "sprung").exists()
-
-
 METRIC = "tanimoto"
 
 
@@ -219,16 +199,6 @@ def test_a_changed_weight_is_noticed(run: Run, small: Prepared) -> None:
         best_model(run, METRIC, small)
 
 
-def test_a_first_stage_with_the_checkpoint_of_another_is_refused(
-    trained, run: Run, small: Prepared, small_options, tmp_path: Path
-) -> None:
-    take_from(trained(seed=1), run)
-    options = small_options("emb-cos", start_from=str(run.folder))
-    with pytest.raises(RunError, match="is another run's, or was changed"):
-        train(small, options, tmp_path / "second")
-    assert not (tmp_path / "second").exists()
-
-
 ABSURD = {
     "encoder.options.width": 10**9,
     "encoder.options.blocks": 10**12,
@@ -274,15 +244,6 @@ def test_an_absurd_description_is_refused_before_memory_is_allocated(
 @pytest.mark.parametrize("part", ["model", "facts"])
 def test_damaged_descriptions_are_one_line(text: str, part: str, run: Run, small: Prepared) -> None:
     assert_refused(run, small, lambda header: {part: text})
-
-
-def test_weights_of_another_model_are_refused_in_one_line(small_model, small_spec) -> None:
-    for other in ("emb-cos", "fp-mlp"):
-        with pytest.raises(ModelError) as refused:
-            network_of(small_spec("bce"), arrays_of(small_model(other)), Path("w"))
-        said = str(refused.value)
-        assert said.startswith("w: does not fit the model it describes (it ")
-        assert "\n" not in said
 
 
 @pytest.mark.parametrize("scorer", SCORERS)

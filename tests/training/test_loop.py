@@ -180,18 +180,6 @@ def test_a_loss_that_is_no_number_is_one_line(make, value: float) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_options_reach_optimiser_and_loss(make) -> None:
-    learner, _ = make(clip=0.25, lr=5e-4)
-    assert (learner.optimizer.clip, learner.optimizer.defaults["lr"]) == (0.25, 5e-4)
-    for loss, changes in (
-        ("focal", {"gamma": 0.5}), ("fp-cos", {"temperature": 4.0}), ("combined", {"weight": 0.9})
-    ):  # fmt: skip
-        (usual, batch), (changed, _) = make(loss), make(loss, **changes)
-        for learner in (usual, changed):
-            learner.model.eval()
-        assert usual.loss(batch) != changed.loss(batch)
-
-
 def test_a_batch_is_moved_only_where_it_has_to(make, monkeypatch) -> None:
     learner, batch = make("emb-cos")
     read = []
@@ -206,12 +194,6 @@ def test_a_batch_is_moved_only_where_it_has_to(make, monkeypatch) -> None:
 
 
 # Collapse.
-
-
-@pytest.mark.parametrize("row", [[0.2, 0.9, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
-def test_a_constant_prediction_has_no_spread(row: list[float]) -> None:
-    assert prediction_spread(np.tile(np.float16(row), (50, 1))) == pytest.approx(0, abs=1e-6)
-    assert prediction_spread(np.empty((0, 3))) == 0
 
 
 def test_spread_is_the_deviation_over_the_length_of_the_mean() -> None:
@@ -357,19 +339,6 @@ def test_patience_ends_a_run_that_no_longer_improves(
     assert [row["step"] for row in run.history()] == [2 * n for n in range(1, patience + 2)]
     assert run.metadata["steps"] == 2 * (patience + 1)
     assert run.finished
-
-
-def test_patience_begins_anew_with_each_gain(
-    small: Prepared, small_options, tmp_path: Path
-) -> None:
-    options = small_options("bce", validate_every=2, patience=2, epochs=12)
-    run = train(small, options, tmp_path / "run")
-    values = [row["tanimoto"] for row in run.history()]
-    best, waited = -1.0, 0
-    for index, value in enumerate(values):
-        best, waited = (value, 0) if value > best else (best, waited + 1)
-        assert (waited == 2) == (index == len(values) - 1 and run.metadata["steps"] < 48)
-    assert len(values) > 3
 
 
 @pytest.mark.parametrize("loss", LOSSES)

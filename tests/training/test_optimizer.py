@@ -113,17 +113,6 @@ def test_a_gradient_without_rows_moves_what_momentum_moves() -> None:
     assert deferred(pair.ours[0]).dense().abs().sum() == 0
 
 
-def test_weights_of_several_widths_take_turns() -> None:
-    pair = Pair([(600, 2), (40, 5), (513, 2)], clip=1.0)
-    for _ in range(30):
-        gradients = [
-            few_rows(torch.randperm(len(p))[:9].sort().values, torch.randn(9, p.shape[1]), len(p))
-            for p in pair.ours
-        ]
-        pair.step(gradients)
-    pair.assert_equal()
-
-
 def test_a_weight_without_a_gradient_stays() -> None:
     pair = Pair([(3, 2), (4, 2)], clip=1.0)
     before = pair.ours[1].detach().clone()
@@ -158,15 +147,6 @@ def test_the_norm_is_that_before_clipping() -> None:
         [torch.tensor([3.0, 0, 0]), few_rows(torch.tensor([7]), torch.tensor([[0.0, 4]]), 600)]
     )
     assert pair.optimizer.norm == pytest.approx(5.0)
-
-
-def test_the_learning_rate_is_read_at_every_step() -> None:
-    pair = Pair([(3, 2)], clip=1.0)
-    for step in range(10):
-        for optimizer in (pair.optimizer, pair.reference):
-            optimizer.param_groups[0]["lr"] = 1e-3 * step
-        pair.step([torch.randn(3, 2)])
-    pair.assert_equal()
 
 
 def test_a_closure_is_called_and_its_value_returned() -> None:

@@ -14,11 +14,9 @@ from mzseek.runs.run import Run
 from mzseek.training.optimizer import ClippedAdam
 from mzseek.training.state import (
     TrainingOrder,
-    load_into,
     load_matching,
     load_state,
     save_state,
-    steps_per_epoch,
 )
 from mzseek.training.train import train
 
@@ -55,14 +53,6 @@ def test_the_state_comes_back_bit_by_bit(small_model, tmp_path: Path) -> None:
         assert set(optimizer.state.get(one, {})) == set(restored.state.get(two, {}))
         for what, value in optimizer.state.get(one, {}).items():
             assert torch.equal(value, restored.state[two][what])
-
-
-def test_a_state_replaces_the_one_before_it(small_model, tmp_path: Path) -> None:
-    model = small_model()
-    for step in (1, 2):
-        save_state(tmp_path / "state", model, stepped(model), {"run": "a", "step": step})
-    assert load_state(tmp_path / "state", model, stepped(model), "a") == {"run": "a", "step": 2}
-    assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
 def test_a_write_that_fails_leaves_the_state_before_it(
@@ -118,11 +108,6 @@ def test_every_spectrum_is_seen_once_an_epoch(size: int) -> None:
         assert all(len(batch) == size for batch in inside[:-1])
 
 
-@pytest.mark.parametrize("size", [1, 10, 47, 48, 100])
-def test_steps_an_epoch_are_those_of_the_order(size: int) -> None:
-    assert steps_per_epoch(len(QUERIES), size) == order(size=size).steps_per_epoch
-
-
 @pytest.mark.parametrize("first", [0, 1, 4, 5, 7, 14, 15])
 def test_going_on_at_a_step_gives_the_rest_of_the_whole(first: int) -> None:
     whole, rest = list(order().from_step(0)), list(order().from_step(first))
@@ -133,18 +118,6 @@ def test_another_seed_and_another_epoch_have_another_order() -> None:
     first, other = (np.concatenate(list(order(seed).from_step(0))) for seed in (0, 1))
     assert first.tolist() != other.tolist()
     assert first[:47].tolist() != first[47:94].tolist()
-
-
-def test_steps_know_their_epoch() -> None:
-    made = order()
-    assert [made.epoch(step) for step in (0, 4, 5, 14)] == [0, 0, 1, 2]
-
-
-def test_weights_of_another_make_up_do_not_go_into_a_model(small_model, tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    with pytest.raises(ModelError) as refused:
-        load_into(small_model("bce"), arrays_of(small_model("emb-cos")), path)
-    assert_one_line(refused, path)
 
 
 @pytest.mark.parametrize(("first", "second"), [("bce", "emb-cos"), ("bce", "bce")])

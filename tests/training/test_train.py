@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,7 +30,7 @@ from mzseek.parallel import Channel, LocalEngine, engine_named
 from mzseek.runs.checkpoints import best_model, load_weights
 from mzseek.runs.predictions import Predictions
 from mzseek.runs.run import Run
-from mzseek.training.options import Options, with_protocol
+from mzseek.training.options import Options
 from mzseek.training.train import predict_fold, random_fold, train, train_one, train_several
 
 LISTWISE = [name for name in LOSSES if LOSSES[name].kind == "listwise"]
@@ -179,18 +178,6 @@ def test_a_run_goes_on_as_if_it_had_never_stopped(
     assert_same(run, trained(loss))
 
 
-def test_a_run_may_be_stopped_again_and_again(
-    trained, small: Prepared, small_options, tmp_path: Path
-) -> None:
-    interrupted(small, small_options("bce"), tmp_path / "run", 8)
-    for step in (9, 12, 19):
-        with pytest.raises(Stop):
-            train(
-                small, small_options("bce"), tmp_path / "run", resume=True, progress=stop_at(step)
-            )
-    assert_same(train(small, small_options("bce"), tmp_path / "run", resume=True), trained("bce"))
-
-
 def test_a_stopped_run_has_its_count_of_steps_and_seconds(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -271,13 +258,6 @@ def test_going_on_with_other_data_is_refused(
         train(other, small_options("bce"), trained("bce").folder, resume=True)
 
 
-def test_without_resume_a_run_is_left_alone(trained, small: Prepared, small_options) -> None:
-    before = contents(trained("bce"))
-    with pytest.raises(RunError, match="holds a run already; go on with --resume"):
-        train(small, small_options("bce"), trained("bce").folder)
-    assert contents(trained("bce")) == before
-
-
 def test_resume_of_what_is_not_there_begins(
     small: Prepared, small_options, trained, tmp_path: Path
 ) -> None:
@@ -350,20 +330,6 @@ def test_an_interrupted_run_says_so_and_goes_on(small: Prepared, tmp_path: Path)
     assert train(small, options, tmp_path / "run", resume=True).finished
 
 
-def test_an_interrupt_is_one_in_python_too(small: Prepared, small_options, tmp_path: Path) -> None:
-    def interrupt(stage: str, done: int, total: int | None) -> None:
-        if done == 7:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            train(small, small_options(), tmp_path / "run", progress=interrupt)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 # What follows from the number of steps.
 
 NOT_GIVEN = {"warmup": None, "validate_every": None, "bias": None}
@@ -397,20 +363,6 @@ def test_the_steps_are_those_of_the_spectra_that_have_lists(
         assert lines[0].startswith(f"{steps} steps: warm-up 5 steps, validation every {steps // 4}")
 
 
-def test_a_run_that_is_not_told_how_learns_on_a_small_set(
-    small: Prepared, small_options, tmp_path: Path
-) -> None:
-    """The paper's warm-up and validations do not happen in so few steps."""
-    ends = {}
-    for name in ("auto", "paper"):
-        options = with_protocol(small_options("bce", **NOT_GIVEN, epochs=20), name)
-        ends[name] = train(small, options, tmp_path / name)
-    assert len(ends["paper"].history()) == 1
-    assert len(ends["auto"].history()) == 20
-    assert ends["auto"].metadata["warnings"] == []
-    assert ends["auto"].best["tanimoto"]["value"] > ends["paper"].best["tanimoto"]["value"]
-
-
 def test_negatives_without_the_lists_that_they_are_measured_on_are_refused(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -427,15 +379,6 @@ def test_negatives_without_the_lists_that_they_are_measured_on_are_refused(
         with pytest.raises(CacheError, match="has no candidates 'mass', it has: formula, hard"):
             train(prepared, small_options(loss, candidates="hard-mass-8"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_the_model_has_the_sizes_of_the_data(small: Prepared, small_options) -> None:
-    spec = small_options("emb-cos", width=48, blocks=2, dropout=0.1).model_for(small)
-    assert (spec.bins, spec.bits) == (1005, 167)
-    assert spec.encoder.to_dict() == {
-        "name": "mlp", "options": {"width": 48, "blocks": 2, "dropout": 0.1},
-    }  # fmt: skip
-    assert spec.scorer.to_dict() == {"name": "emb-cos", "options": {"projected": 16}}
 
 
 # What is refused.
@@ -524,15 +467,6 @@ def test_a_blind_model_scores_a_candidate_alike_whatever_the_spectrum(
     assert len({round(each[0], 5) for each in scores.values()}) > 10
 
 
-def test_a_model_that_sees_tells_spectra_apart(trained) -> None:
-    run = trained("emb-cos")
-    step = run.best["hit_rate@1/mass"]["step"]
-    part = Predictions.open(run.predictions(step, "val")).lists["mass"]
-    first, second = part.scores[:8], part.scores[8:16]  # two spectra of one molecule
-    assert part.candidates[:8].tolist() == part.candidates[8:16].tolist()
-    assert first.tolist() != second.tolist()
-
-
 def test_going_on_with_lists_that_were_mined_anew_is_refused(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -596,17 +530,6 @@ class Told(Channel):
         self.heard.append(line)
 
 
-def test_a_run_that_has_ended_is_left_as_it_is(trained, small: Prepared) -> None:
-    told, run = Told(), trained("bce")
-    times = {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")}
-    options = Options.of_run(run)
-    train_one((small.folder, options, run.folder, "bce"), told)
-    with pytest.raises(RunError, match="was begun with seed 0, not 3"):
-        train_one((small.folder, replace(options, seed=3), run.folder, "bce"), told)
-    assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("*")} == times
-    assert told.heard == []
-
-
 @pytest.mark.slow
 def test_a_run_that_fails_stops_the_rest(small: Prepared, small_options, tmp_path: Path) -> None:
     wanted = {
@@ -636,52 +559,6 @@ def test_progress_is_told_by_the_whole_name(small: Prepared, small_options, tmp_
     for name in ("a/run", "b/run"):
         train_one((small.folder, small_options("iou", epochs=1), tmp_path / name, name), told)
     assert {line.partition(":")[0] for line in told.heard} == {"a/run", "b/run"}
-
-
-SEVERAL = """
-import sys
-from pathlib import Path
-from mzseek.training.options import Options
-from mzseek.training.train import train_several
-
-parts = {"encoder": {"width": 32, "blocks": 1}}
-small = {"parts": parts, "batch_size": 16, "validate_every": 5}
-wanted = {"short": Options.of(epochs=1, **small), "long": Options.of(epochs=5000, **small)}
-train_several(Path(sys.argv[1]), wanted, Path(sys.argv[2]), processes=2)
-"""
-
-
-def is_running(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
-def test_no_process_outlives_the_one_that_began_it(small: Prepared, tmp_path: Path) -> None:
-    script = tmp_path / "several.py"
-    script.write_text(SEVERAL)
-    arguments = [sys.executable, str(script), str(small.folder), str(tmp_path / "runs")]
-    with subprocess.Popen(arguments) as parent:
-        until = time.monotonic() + 120
-        # One trains, the other has nothing left to do.
-        while not (
-            (tmp_path / "runs" / "long" / "state").exists()
-            and (tmp_path / "runs" / "short" / "run.json").exists()
-            and Run.open(tmp_path / "runs" / "short").finished
-        ):
-            assert parent.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.05)
-        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
-        assert len(children) >= 2
-        parent.send_signal(signal.SIGKILL)
-    until = time.monotonic() + 20
-    while any(is_running(int(child)) for child in children):
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("name", [n for n in dir(errors) if n.endswith("Error")])
