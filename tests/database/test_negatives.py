@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rdkit import DataStructs
 
 from mzseek.core.errors import DatabaseError
-from mzseek.database import Database, add_molecules
+from mzseek.database import Database, add_molecules, build_database
 from mzseek.database import negatives as module
 from mzseek.database.negatives import Mined, Truth, mine
 from mzseek.database.sources import file_sources
@@ -151,6 +151,18 @@ def test_a_labelled_form_of_a_molecule_is_not_itself(store, rows) -> None:
     for place in places:
         [found] = mined_here(store, [truth_of(rows[place], 0)], **wide)
         assert found.row == place
+
+
+def test_labelled_molecules_of_an_equal_formula_are_no_negatives(tmp_path) -> None:
+    """Their mass is another, though a search by formula lists them."""
+    file = tmp_path / "m.smi"
+    file.write_text("CCO\nCOC\n[2H]C([2H])([2H])OC\n")
+    store = build_database(file_sources([file]), tmp_path / "db", engine=LocalEngine(1))
+    rows = all_rows(store)
+    [ethanol] = [row for row in rows if row["smiles"] == "CCO"]
+    assert len(store.rows_by_formula("C2H6O")) == 3
+    [found] = mined_here(store, [truth_of(ethanol, 0)], by="formula")
+    assert [rows[row]["smiles"] for row in found.rows] == ["COC"]
 
 
 def test_a_mass_where_nothing_is_has_none(store, rows) -> None:

@@ -1,15 +1,20 @@
 import io
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from mzseek.cli.commands import experiments
 from mzseek.cli.commands.experiments import trials_shown
+from mzseek.datasets.files import find_dataset
+from mzseek.datasets.get import FILES
 from mzseek.experiments import names
 from mzseek.experiments.sweep import TrialOutcome
+from mzseek.training.train import train_one
 
 
 def test_a_log_file_gets_a_line_now_and_then(
@@ -117,6 +122,44 @@ def test_without_a_database_hard_negatives_are_not_run_and_the_rest_is(
     assert "all are equal" in text  # the example of decisions was run
 
 
+@pytest.mark.slow
+def test_all_tables_are_made_of_a_download_without_a_database_and_with_a_trial_that_fails(
+    mzseek, small_set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, here = tmp_path / "massspecgym", find_dataset(small_set.folder.parent)
+    sources = {"spectra": here.spectra, **here.candidates}
+    for part, name in FILES["1"].items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(sources[part], folder / name)
+    mzseek.ok("data", "get", "massspecgym", "--dir", folder)
+
+    def train_or_fail(job, channel):
+        if getattr(job[1].loss.options, "gamma", None) == 10:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return train_one(job, channel)
+
+    monkeypatch.setattr("mzseek.training.train.train_one", train_or_fail)
+    words = ("--data", folder, "--variant", "published", "--out", tmp_path / "made", "--jobs", "1")
+    status, text, err = mzseek("reproduce", *words, "--json")
+    assert status == 0, err
+    results = json.loads(text.splitlines()[-1])["results"]
+    assert list(results) == list(names())
+    for name, of in results.items():
+        assert (tmp_path / "made/results/smoke-published" / name / "table.md").exists()
+        assert bool(of["not_run"]) == (name == "hard-negatives")
+        assert bool(of["failed"]) == (name == "gamma")
+        empty = {
+            row
+            for row, cells in of["cells"].items()
+            if not all(cell["values"] or cell.get("text") for cell in cells.values())
+        }
+        assert empty == ({"10"} if name == "gamma" else set())
+    [reason] = results["gamma"]["failed"].values()
+    assert reason.startswith("OutOfMemoryError: CUDA out of memory")
+    page = (tmp_path / "made" / "index.html").read_text()
+    assert "Protocol variant published: the encoder has two blocks" in page
+
+
 def test_a_plan_is_printed_and_nothing_is_started(mzseek, small_set, tmp_path: Path) -> None:
     words = ("reproduce", "main", "front", "hard-negatives", "--scale", "paper", "--plan")
     where = ("--data", small_set.folder.parent, "--out", tmp_path / "made")
@@ -128,6 +171,7 @@ def test_a_plan_is_printed_and_nothing_is_started(mzseek, small_set, tmp_path: P
     assert status == 0
     assert plan["hard-negatives"]["runs"] == 0  # there is no database
     assert plan["all, shared runs once"]["runs"] == plan["main"]["runs"] > 100
+    assert "194,119 training and 19,429 validation spectra (MassSpecGym's)" in mzseek.ok(*words)
     assert not (tmp_path / "made").exists()
 
 
