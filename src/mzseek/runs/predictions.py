@@ -68,14 +68,12 @@ class ListScores:
         if lists.all():
             return self
         inside = np.repeat(lists, self.counts)
+        of_lists = ("queries", "molecule", "counts")
         return ListScores(
-            queries=self.queries[lists],
-            molecule=self.molecule[lists],
-            counts=self.counts[lists],
-            candidates=self.candidates[inside],
-            identity=self.identity[inside],
-            scores=self.scores[inside],
-            parts=None if self.parts is None else self.parts[inside],
+            **{
+                name: array if array is None else array[lists if name in of_lists else inside]
+                for name, array in vars(self).items()
+            }
         )
 
 

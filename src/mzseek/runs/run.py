@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import platform
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-from mzseek.core.errors import InputError, MzseekError, RunError
+from mzseek.core.errors import MzseekError, RunError
 from mzseek.core.registry import ComponentConfig, check_name, component_from
 from mzseek.datasets.prepared import Prepared
 from mzseek.io import StrPath, atomic_file
 from mzseek.io.manifest import RUN, Manifest, check_fields
-from mzseek.io.sources import MAX_ROW
-from mzseek.io.text_tables import find_column, split_row
 from mzseek.losses import LOSSES, loss_named
 from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec
 from mzseek.version import __version__
@@ -383,14 +380,16 @@ class Run:
     def history(self) -> list[dict[str, float]]:
         """Rows of ``history.csv``."""
         path = self.folder / "history.csv"
-        _check_header(path)
         if not path.exists():
             return []
         try:
             with path.open(newline="") as file:
+                table = csv.DictReader(file)
+                names = table.fieldnames or ()
+                if len(set(names)) < len(names):  # which of two holds the metric cannot be known
+                    raise ValueError(f"two columns have one name: {', '.join(names)[:200]}")
                 return [
-                    {name: float(value) for name, value in row.items() if value}
-                    for row in csv.DictReader(file)
+                    {name: float(value) for name, value in row.items() if value} for row in table
                 ]
         except (OSError, ValueError, TypeError, csv.Error) as error:
             raise RunError(f"{path}: cannot be read ({error})") from error
@@ -413,19 +412,6 @@ class Run:
                 f"(key {prepared.manifest['key'][:12]}, expected {key[:12]})"
             )
         return prepared
-
-
-def _check_header(path: Path) -> None:
-    """Refuse a table with two columns of one name: which holds the metric cannot be known."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        names = split_row(file.readline(MAX_ROW).decode("utf-8", "replace"), ",") or []
-    [(name, _)] = Counter(names).most_common(1) or [("", 0)]
-    try:
-        find_column(path, names, [name.strip()], exact=True)
-    except InputError as error:
-        raise RunError(str(error)) from error
 
 
 def _versions() -> dict[str, str]:
