@@ -5,13 +5,7 @@ from pathlib import Path
 import pytest
 
 from mzseek.core.errors import ExperimentError
-from mzseek.experiments import (
-    experiment_named,
-    names,
-    read_experiment,
-    scale_named,
-    with_variant,
-)
+from mzseek.experiments import experiment_named, names, read_experiment, scale_named, with_variant
 from mzseek.experiments.experiment import scales
 from mzseek.experiments.kinds import kind_named
 

@@ -75,28 +75,12 @@ TWO_LISTS = (Column("a", "a", "low"), Column("b", "b", "low", candidates="formul
         ),
         ("over-time", {"fold": "test"}, "fold is test, expected val"),
         ("over-time", {"select": "speed"}, "select 'speed' is unknown"),
-        (
-            "over-time",
-            row({"loss": "bce", "model": "random"}),
-            "random learns nothing",
-        ),
-        (
-            "over-time",
-            row({"loss": "bce", "size": 3}),
-            "setting 'size' is unknown",
-        ),
+        ("over-time", row({"loss": "bce", "model": "random"}), "random learns nothing"),
+        ("over-time", row({"loss": "bce", "size": 3}), "setting 'size' is unknown"),
         ("regret", {"columns": (Column("a", "a", "regret"),)}, "metric 'regret' is unknown"),
         ("regret", row({"loss": "bce"}), "judged_by None is unknown"),
-        (
-            "regret",
-            row({"loss": "bce", "judged_by": "hit"}),
-            "judged_by 'hit' is unk",
-        ),
-        (
-            "regret",
-            row({"judged_by": "bits"}, literature=True),
-            "a: has no run",
-        ),
+        ("regret", row({"loss": "bce", "judged_by": "hit"}), "judged_by 'hit' is unk"),
+        ("regret", row({"judged_by": "bits"}, literature=True), "a: has no run"),
         ("toy", {"given": {}}, "toy: decision: outcomes is missing"),
         ("toy", {"rows": (Row("iou", "iou"),)}, "utility 'iou' is unknown"),
         ("toy", {"columns": (Column("a", "a", "mode"),)}, "metric 'mode' is unknown"),
@@ -145,10 +129,7 @@ def test_figures_are_drawn(smoked, name: str, words: tuple[str, ...]) -> None:
     assert (folder / "figure.png").stat().st_size > 10_000
 
 
-SIMILARITIES = {
-    "tanimoto": DataStructs.TanimotoSimilarity,
-    "cosine": DataStructs.CosineSimilarity,
-}
+SIMILARITIES = {"tanimoto": DataStructs.TanimotoSimilarity, "cosine": DataStructs.CosineSimilarity}
 
 
 def by_rdkit(small_set, similarity: str) -> list[tuple[float, float]]:

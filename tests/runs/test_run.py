@@ -117,9 +117,7 @@ def test_history_comes_back_whole(run: Run) -> None:
 
 def test_a_history_with_two_columns_of_one_name_is_refused(run: Run) -> None:
     (run.folder / "history.csv").write_text("step,loss,hit,loss\n1,0.5,0.1,0.7\n")
-    with pytest.raises(
-        RunError, match="two columns have one name: step, loss, hit, loss"
-    ):
+    with pytest.raises(RunError, match="two columns have one name: step, loss, hit, loss"):
         run.history()
 
 

@@ -12,12 +12,7 @@ from mzseek.models.model import arrays_of
 from mzseek.runs.checkpoints import load_weights, save_weights
 from mzseek.runs.run import Run
 from mzseek.training.optimizer import ClippedAdam
-from mzseek.training.state import (
-    TrainingOrder,
-    load_matching,
-    load_state,
-    save_state,
-)
+from mzseek.training.state import TrainingOrder, load_matching, load_state, save_state
 from mzseek.training.train import train
 
 

@@ -253,8 +253,7 @@ class Experiment:
         tuple[Row, ...], _with_key({"label", "in_columns", "literature", "control", "scales"})
     ]
     columns: Annotated[
-        tuple[Column, ...],
-        _with_key({"label", "metric", "group", "candidates", "unit", "rows"}),
+        tuple[Column, ...], _with_key({"label", "metric", "group", "candidates", "unit", "rows"})
     ]
     about: Annotated[str, AfterValidator(str.strip)] = ""
     lr: Rates = ()

@@ -246,10 +246,7 @@ def predict(
 
 
 def list_scores(
-    slices: Slices,
-    setting: str,
-    queries: npt.NDArray[np.int64],
-    scores: npt.NDArray[np.float32],
+    slices: Slices, setting: str, queries: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]
 ) -> ListScores:
     """Scores beside the candidates that they belong to."""
     molecule = np.asarray(slices.prepared.molecule[queries])

@@ -385,8 +385,7 @@ def for_resume(options: Options, begun: Options) -> Options:
 
 def _filled(options: Options, values: dict[str, Any]) -> Options:
     return replace(
-        options,
-        **{name: value for name, value in values.items() if getattr(options, name) is None},
+        options, **{name: value for name, value in values.items() if getattr(options, name) is None}
     )
 
 
