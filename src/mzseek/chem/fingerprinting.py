@@ -26,8 +26,9 @@ FINGERPRINTS: "LazyRegistry[Fingerprint]" = LazyRegistry(
 )
 PAPER_FINGERPRINTS = ("morgan2", "morgan4", "morgan6", "morgan8", "rdkit", "map4")
 
-# How often the bits of a kind have changed, from 1. The second MAP4 is the published one; the
-# second Morgan fingerprints of large radii do not depend on the order of atoms.
+# How often the bits of a kind have changed, from 1. The third MAP4 has the bits of the original
+# calculator, as published; the second Morgan fingerprints of large radii do not depend on the order
+# of atoms.
 _VERSIONS = {"map4": 3, "morgan6": 2, "morgan8": 2}
 
 

@@ -261,7 +261,7 @@ class Experiment:
     seeds: int = 1
     epochs: int = 50
     select: str = "hit_rate@20"
-    published: Annotated[Mapping[str, Mapping[str, Any]], BeforeValidator(_printed)] = Field(
+    published: Annotated[Mapping[str, Mapping[str, Printed]], BeforeValidator(_printed)] = Field(
         default_factory=dict
     )
     given: Mapping[str, Any] = Field(default_factory=dict)

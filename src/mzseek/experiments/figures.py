@@ -19,6 +19,7 @@ from mzseek.export.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank
 RED = "#b0413e"
 COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", RED, MUTED)
 _DPI = 200
+Point = tuple[float, float]
 _ARROW: Any = {"arrowstyle": "->", "color": "#c5ccd3", "shrinkA": 5, "shrinkB": 5}
 
 
@@ -41,13 +42,14 @@ def front(results: Results) -> Figure:
     figure = blank((6.4, 4.6))
     axes = figure.subplots()
     keys = how["x"], how["y"]
-    labels: list[tuple[tuple[float, ...], str, str]] = []
+    labels: list[tuple[Point, str, str]] = []
     if "published" in how:
         printed = Results(experiment_named(how["published"]), "", {})
         for row in printed.experiment.rows:
             at = [printed.published(row.key, key) for key in keys]
             if None not in at:
-                point = tuple(number[0] for number in at if number is not None)
+                x, y = (number[0] for number in at if number is not None)
+                point = (x, y)
                 axes.plot(*point, "o", markerfacecolor="none", color=MUTED, markersize=5)
                 labels.append((point, row.label, MUTED))
     for row in results.experiment.rows:
@@ -265,19 +267,19 @@ def _tick(row: Row) -> str:
     return row.key.rpartition(" ")[2]
 
 
-def _point(results: Results, row: Row, *keys: str) -> tuple[float, ...] | None:
-    cells = [results.cell(row.key, key) for key in keys]
-    if any(cell is None for cell in cells):
+def _point(results: Results, row: Row, x: str, y: str) -> Point | None:
+    cells = results.cell(row.key, x), results.cell(row.key, y)
+    if cells[0] is None or cells[1] is None:
         return None
-    pairs = zip(cells, keys, strict=True)
-    return tuple(in_units(c.mean, results.experiment.column(k)) or 0.0 for c, k in pairs if c)
+    across, up = (results.experiment.column(key) for key in (x, y))
+    return in_units(cells[0].mean, across) or 0.0, in_units(cells[1].mean, up) or 0.0
 
 
-def _name_points(axes: Any, labels: list[tuple[tuple[float, ...], str, str]]) -> None:
+def _name_points(axes: Any, labels: list[tuple[Point, str, str]]) -> None:
     """Write names beside points, away from the nearer edge; near ones share a label."""
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     near = 0.09 * (right - left), 0.04 * (top - bottom)
-    groups: list[tuple[tuple[float, ...], list[str], str]] = []
+    groups: list[tuple[Point, list[str], str]] = []
     for point, name, colour in sorted(labels):
         for first, names, other in groups:
             if colour == other and all(

@@ -350,12 +350,12 @@ def _measure_runs(
 
         cells[row][key] = _guarded(f"{row}, {key}", plan, failed, measured, Cell())
     for column in experiment.columns:
-        for row in experiment.rows if column.metric == LENGTH else ():
-            plan = plan_cell(experiment, row, column, scale, LENGTH)
-            if plan is not None:  # the mean length of the lists that it is trained on
-                config = plan.trials[0].config
+        for of in experiment.rows if column.metric == LENGTH else ():
+            trained = plan_cell(experiment, of, column, scale, LENGTH)
+            if trained is not None:  # the mean length of the lists that it is trained on
+                config = trained.trials[0].config
                 lists = site.lists(config.fingerprint, config.hard).candidates(config.candidates)
-                cells[row.key][column.key] = Cell((float(lists.sizes.mean()),), has_seeds=False)
+                cells[of.key][column.key] = Cell((float(lists.sizes.mean()),), has_seeds=False)
     return cells, {}
 
 

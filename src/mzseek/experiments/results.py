@@ -232,7 +232,8 @@ class Results:
         printed = self.experiment.published.get(row, {}).get(column)
         if printed is None or isinstance(printed, str):
             return printed or ""
-        return shown_number(*printed, self.experiment.column(column))
+        mean, sd = printed
+        return shown_number(mean, sd, self.experiment.column(column))
 
     def not_run_notes(self) -> list[str]:
         """Say which rows were not run, and what they need."""

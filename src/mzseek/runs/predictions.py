@@ -69,12 +69,11 @@ class ListScores:
             return self
         inside = np.repeat(lists, self.counts)
         of_lists = ("queries", "molecule", "counts")
-        return ListScores(
-            **{
-                name: array if array is None else array[lists if name in of_lists else inside]
-                for name, array in vars(self).items()
-            }
-        )
+        chosen: dict[str, Any] = {
+            name: array if array is None else array[lists if name in of_lists else inside]
+            for name, array in vars(self).items()
+        }
+        return ListScores(**chosen)
 
 
 @dataclass(frozen=True)
