@@ -34,6 +34,9 @@ def test_jobs_follow_the_gpus_and_each_is_one_that_may_be_used(monkeypatch) -> N
         assert (engine.jobs, len(used)) == (expected, gpus or 4)
     engine, used = engine_and_devices("local", None, None, 0)
     assert (engine.jobs, used) == (os.cpu_count(), [])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    engine, used = engine_and_devices("local", None, None, None)
+    assert (engine.jobs, used) == (os.cpu_count(), None)  # nothing is hidden from this process
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")  # as a scheduler gives them
     assert gpu_devices() == ["2", "3"]
     engine, used = engine_and_devices("ray", None, "auto", 2)
@@ -69,8 +72,11 @@ def test_where_all_are_taken_that_is_told(tmp_path: Path, monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_ray_cluster_of_two_gpus_gives_two_trials_different_ones(two, site) -> None:
+def test_a_ray_cluster_of_two_gpus_gives_two_trials_different_ones(
+    two, site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ray = pytest.importorskip("ray", reason="needs mzseek[cluster]")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     jobs = plan_jobs([plan(two, "bce"), plan(two, "emb-cos")], site)
     ray.init(num_cpus=2, num_gpus=2, include_dashboard=False, log_to_driver=False)
     try:

@@ -72,4 +72,4 @@ def engine_and_devices(
     devices = gpu_devices(gpus)
     if devices:
         jobs = min(jobs or len(devices), len(devices))
-    return engine_named(name, jobs, address), devices
+    return engine_named(name, jobs, address), devices if devices or gpus == 0 else None
