@@ -227,8 +227,7 @@ def row_bounds(low: float, high: float, probability: float) -> tuple[float, floa
     >>> row_bounds(0.25, 0.5, probability=0.5)
     (0.625, 0.75)
     """
-    _check_band(low, high)
-    _check_unit(probability=probability)
+    _check_band(low, high, probability=probability)
     return probability + low * (1 - probability), probability + high * (1 - probability)
 
 
