@@ -17,16 +17,9 @@ from mzseek.database.formats import sdf
 from mzseek.database.formats import tables as workbook
 from mzseek.database.formats.tables import (
     KNOWN,
-    check_named,
-    find_columns,
-    holds_molecules,
-    molecule_text,
     one_line,
-    record_of,
-    require_columns,
 )
-from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
-from mzseek.database.sources import read_molecules
+from mzseek.database.records import RecordsAt, describe_records
 from mzseek.io.text_tables import normalise_name
 
 from .conftest import read, read_as, shown, write_workbook
@@ -38,58 +31,91 @@ def test_names_are_written_as_they_are_compared() -> None:
         assert len(set(names)) == len(names)
 
 
-def test_the_first_name_by_preference_is_taken() -> None:
-    names = ["Structure", "Isomeric SMILES", "canonical_smiles", "PubChem CID"]
-    assert find_columns("a.csv", names, {}) == {"smiles": 2, "id": 3}
-    assert find_columns("a.csv", names, {"smiles": "structure"}) == {"smiles": 0, "id": 3}
-    assert find_columns("a.csv", ["weight"], {}) == {}
+INCHI = "InChI=1S/CH4/h1H4"
 
 
-def test_a_molecule_that_the_user_named_is_the_only_one() -> None:
-    names = ["smiles", "inchi", "mine"]
-    assert find_columns("a.csv", names, {"smiles": "mine"}) == {"smiles": 2}
-    assert find_columns("a.csv", names, {"inchi": "mine"}) == {"inchi": 2}
-    assert holds_molecules({"inchi": 2})
-    assert not holds_molecules({"id": 2})
+@pytest.mark.parametrize(
+    ("text", "columns", "expected"),
+    [
+        ("structure,inchikey,iupac_name,title,smiles,hmdb_id\np.png,XX,ethanol,EtOH,CCO,H1\n", {},
+         [("CCO", "H1", "EtOH")]),
+        ("Structure,Isomeric SMILES,canonical_smiles,PubChem CID\nC,CC,CCC,7\n", {},
+         [("CCC", "7", "")]),
+        ("Structure,Isomeric SMILES,canonical_smiles,PubChem CID\nC,CC,CCC,7\n",
+         {"smiles": "structure"}, [("C", "7", "")]),
+        ("smiles,inchi,mine\nC,CC,CCC\n", {"inchi": "mine"}, [("CCC", "", "")]),
+        ("smiles,SMILES,name\nC,CCO,x\n", {"smiles": "SMILES"}, [("CCO", "", "x")]),
+        ("My Smiles\nCCO\n", {"smiles": "My Smiles"}, [("CCO", "", "")]),
+        ("smiles;My Smiles;ref;Bezeichnung\nbad;CCO;7;Äthanol\n",
+         {"smiles": "My Smiles", "id": "REF", "name": "Bezeichnung"}, [("CCO", "7", "Äthanol")]),
+        ("note,smiles,note,isomeric_smiles,isomeric_smiles\na,CCO,b,C,C\n", {},
+         [("CCO", "", "")]),
+        (f"smiles,inchi,name\nCCO,{INCHI}, a  b \nNaN,{INCHI},\n N ,,x\n", {},
+         [("CCO", "", "a b"), (INCHI, "", ""), ("N", "", "x")]),
+        ("SMILES,MS_READY_SMILES\n[Na+].CC([O-])=O,CC(O)=O\nCCO,-\n", {},
+         [("CC(O)=O", "", ""), ("CCO", "", "")]),
+        ("SMILES,MS_READY_SMILES\nCCO,CC\n", {"smiles": "SMILES"}, [("CCO", "", "")]),
+        ('smiles,name\n" C[C@H](O)F |r,w:1.0| ",x\n', {}, [("C[C@H](O)F", "", "x")]),
+        ('name,smiles\n"butane, 2-methyl-",CC\n"the ""best"" one","C"\n5" rod,N\n', {},
+         [("CC", "", "butane, 2-methyl-"), ("C", "", 'the "best" one'), ("N", "", '5" rod')]),
+        ('name\tsmiles\n"2""-O\tC\n3"-x\tCC\n"in ""marks"""\tN\n"two\nlines"\tO\nz\tCO\n', {},
+         [("C", "", '"2""-O'), ("CC", "", '3"-x'), ("N", "", 'in "marks"'), ("O", "", "two lines"),
+          ("CO", "", "z")]),
+        # Lists, without a header.
+        ("CCO\n\n  CCN   CHEMBL25 \nCCC propane gas\nC[C@H](O)F |r,w:1.0| Z99\n", {},
+         [("CCO", "", ""), ("CCN", "CHEMBL25", ""), ("CCC", "", "propane gas"),
+          ("C[C@H](O)F", "Z99", "")]),
+        *((text, {}, [("CCO", "", "ethanol"), ("Oc1ccc2ccccc2c1", "", "2-naphthol"),
+                      ("CC", "CHEMBL135626", "")])
+          for text in (
+              "CCO ethanol\nOc1ccc2ccccc2c1 2-naphthol\nCC CHEMBL135626\n",
+              "CCO\tethanol\nOc1ccc2ccccc2c1\t2-naphthol\nCC\tCHEMBL135626\n",
+              "CCO,ethanol\nOc1ccc2ccccc2c1,2-naphthol\nCC,CHEMBL135626\n",
+              "ethanol;CCO\n2-naphthol;Oc1ccc2ccccc2c1\nCHEMBL135626;CC\n",
+              "ethanol\tCCO\n2-naphthol\tOc1ccc2ccccc2c1\nCHEMBL135626\tCC\n",
+          )),
+    ],
+)  # fmt: skip
+def test_molecules_identifiers_and_names(tmp_path: Path, text: str, columns, expected) -> None:
+    records, rejects = read_as(tmp_path / "a.csv", text, columns=columns)
+    assert (shown(records), rejects) == (expected, [])
 
 
-def test_columns_that_are_missing_are_named() -> None:
-    with pytest.raises(InputError, match=r"no column is called 'nr'; it has 'smiles'"):
-        require_columns("a.csv", ["smiles"], {"smiles": 0}, {"id": "nr"})
-    with pytest.raises(InputError, match=r"no column is called smiles, .* it has 'weight'"):
-        require_columns("a.csv", ["weight"], {}, {})
-    with pytest.raises(
-        MzseekError, match=r"a column for 'mass' is unknown, expected one of: smiles"
-    ):
-        check_named({"mass": "mw"})
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        ({"name": "Nom"}, InputError, "no column is called 'Nom'; it has 'smiles', 'My Smiles'"),
+        ({"smiles": "SM"}, InputError, "no column is called 'SM'; it has 'smiles', 'My Smiles'"),
+        ({"mass": "mw"}, MzseekError, "'mass' is unknown, expected one of: smiles, inchi, id"),
+    ],
+)
+def test_columns_that_are_missing_are_named(tmp_path: Path, columns, error, message: str) -> None:
+    with pytest.raises(error, match=message):
+        read_as(tmp_path / "a.csv", "smiles;My Smiles\nC;CC\n", columns=columns)
 
 
-def test_a_row_without_smiles_takes_its_inchi() -> None:
-    places = {"smiles": 0, "inchi": 1, "name": 2}
-    assert record_of("x", ["CCO", "InChI=1S/CH4/h1H4", " a  b "], places, "file")[1:5] == (
-        "CCO", "", "a b", "file",
-    )  # fmt: skip
-    assert record_of("x", ["NaN", "InChI=1S/CH4/h1H4", ""], places, "").text == "InChI=1S/CH4/h1H4"
-    assert record_of("x", ["", "n/a", "named"], places, "") is None
-
-
-def test_the_ms_ready_form_comes_first_and_the_substance_stands_in() -> None:
-    places = find_columns("a.csv", ["SMILES", "MS_READY_SMILES"], {})
-    assert record_of("x", ["[Na+].CC([O-])=O", "CC(O)=O"], places, "").text == "CC(O)=O"
-    assert record_of("x", ["CCO", "-"], places, "").text == "CCO"
-    named = find_columns("a.csv", ["SMILES", "MS_READY_SMILES"], {"smiles": "SMILES"})
-    assert named == {"smiles": 0}
-
-
-def test_cells_are_cleaned() -> None:
-    assert molecule_text(" C[C@H](O)F |r,w:1.0| ") == "C[C@H](O)F"
-    assert [molecule_text(text) for text in ("", "-", "None", "null", "N")] == [""] * 4 + ["N"]
-    assert one_line(" a\tb\r\n c ") == "a b c"
-
-
-def test_columns_by_preference(tmp_path: Path) -> None:
-    text = "structure,inchikey,iupac_name,title,smiles,hmdb_id\np.png,XX,ethanol,EtOH,CCO,H1\n"
-    assert shown(read_as(tmp_path / "a.csv", text)[0]) == [("CCO", "H1", "EtOH")]
+@pytest.mark.parametrize(
+    ("text", "expected", "skipped"),
+    [
+        ("smiles,name\nCCO\n,nothing\nCC,a,b\nC,methane,,\n\nCCC,propane\n",
+         {5: "C", 7: "CCC"},  # empty cells beyond the last do no harm
+         {2: "has 1 columns, expected 2", 3: "has no molecule", 4: "has 3 columns, expected 2"}),
+        ('name,smiles\nx,CO\n"oops,CO\ny,CC\n', {2: "CO", 4: "CC"},
+         {3: "has a quotation mark that is not closed"}),
+        ('name,smiles\n"oops,CO\n' + "".join(f"n,{'C' * n}\n" for n in range(1, 101)),
+         {n + 2: "C" * n for n in range(1, 101)}, {2: "has a quotation mark that is not closed"}),
+        # Lines that are no molecules are left to whoever parses them.
+        ("not-smiles\nCCO\nC1CC\n\n", {1: "not-smiles", 2: "CCO", 3: "C1CC"}, {}),
+        ("1\tCCO\n2\t\n3\n4\tCCN\n", {1: "CCO", 4: "CCN"},
+         {2: "has no molecule", 3: "has no molecule"}),
+        ('"CCO","ethanol, absolute",702\n"CC",,6324\nC,methane\n,none\nCCC\n',
+         {1: "CCO", 2: "CC", 3: "C"}, {4: "has no molecule", 5: "has no molecule"}),
+    ],
+)  # fmt: skip
+def test_bad_rows_are_skipped(tmp_path: Path, text: str, expected, skipped) -> None:
+    records, rejects = read_as(tmp_path / "a.csv", text)
+    assert {int(r.where.rpartition(" ")[2]): r.text for r in records} == expected
+    assert rejects == [(f"line {number}", reason) for number, reason in skipped.items()]
 
 
 TWINS = {
@@ -119,65 +145,6 @@ def test_a_header_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, case: 
     with pytest.raises(InputError, match=message) as caught:
         read_as(tmp_path / "a.csv", text, columns=columns)
     assert str(caught.value).startswith(f"{tmp_path / 'a.csv'}: columns ")
-
-
-def test_columns_that_are_not_read_may_repeat(tmp_path: Path) -> None:
-    text = "note,smiles,note,isomeric_smiles,isomeric_smiles\na,CCO,b,C,C\n"
-    assert shown(read_as(tmp_path / "a.csv", text)[0]) == [("CCO", "", "")]
-    text = "smiles,SMILES,name\nC,CCO,x\n"  # of which the user says which
-    assert shown(read_as(tmp_path / "a.csv", text, columns={"smiles": "SMILES"})[0]) == [
-        ("CCO", "", "x")
-    ]
-
-
-def test_columns_named_by_the_user(tmp_path: Path) -> None:
-    text = "smiles;My Smiles;ref;Bezeichnung;woher\nbad;CCO;7;Äthanol;Labor\n"
-    named = {"smiles": "My Smiles", "id": "REF", "name": "Bezeichnung", "source": "woher"}
-    records, _ = read_as(tmp_path / "a.csv", text, columns=named)
-    assert shown(records) == [("CCO", "7", "Äthanol")]
-    assert records[0].source == "Labor"
-    with pytest.raises(
-        InputError, match=r"no column is called 'Nom'; it has 'smiles', 'My Smiles'"
-    ):
-        read(tmp_path / "a.csv", columns={"name": "Nom"})
-    with pytest.raises(InputError, match=r"no column is called 'SM'; it has 'smiles', 'My Smiles'"):
-        read(tmp_path / "a.csv", columns={"smiles": "SM"})
-    with pytest.raises(MzseekError, match=r"'mass' is unknown, expected one of: smiles, inchi, id"):
-        read(tmp_path / "a.csv", columns={"mass": "mw"})
-    records, _ = read_as(tmp_path / "one.txt", "My Smiles\nCCO\n", columns={"smiles": "My Smiles"})
-    assert [r.text for r in records] == ["CCO"]
-
-
-def test_bad_rows_are_set_aside(tmp_path: Path) -> None:
-    text = "smiles,name\nCCO\n,nothing\nCC,a,b\nC,methane,,\n\nCCC,propane\n"
-    records, rejects = read_as(tmp_path / "a.csv", text)
-    assert [r.text for r in records] == ["C", "CCC"]  # empty cells beyond the last do no harm
-    assert rejects == [
-        ("line 2", "has 1 columns, expected 2"),
-        ("line 3", "has no molecule"),
-        ("line 4", "has 3 columns, expected 2"),
-    ]
-    assert records[-1].where.endswith("line 7")
-
-
-def test_quotes(tmp_path: Path) -> None:
-    text = 'name,smiles\n"butane, 2-methyl-",CCC(C)C\n"the ""best"" one","CC"\n5" rod,C\n'
-    records, rejects = read_as(tmp_path / "a.csv", text)
-    assert [r.name for r in records] == ["butane, 2-methyl-", 'the "best" one', '5" rod']
-    text = 'name\tsmiles\n"2""-O\tC\n3"-x\tCC\n"in ""marks"""\tCCC\n"two\nlines"\tCCCC\nz\tCO\n'
-    records, rejects = read_as(tmp_path / "a.tsv", text)
-    assert [r.name for r in records] == ['"2""-O', '3"-x', 'in "marks"', "two lines", "z"]
-    assert [r.where[-1] for r in records] == ["2", "3", "4", "5", "7"]
-    assert rejects == []
-
-
-def test_a_quote_that_is_never_closed_costs_one_line(tmp_path: Path) -> None:
-    rows = "".join(f"name {n},{'C' * n}\n" for n in range(1, 101))
-    records, rejects = read_as(tmp_path / "a.csv", f'name,smiles\n"oops,CO\n{rows}')
-    assert rejects == [("line 2", "has a quotation mark that is not closed")]
-    assert [r.name for r in records] == [f"name {n}" for n in range(1, 101)]
-    records, rejects = read_as(tmp_path / "b.csv", 'name,smiles\nx,CO\n"oops,CO\ny,CC\n')
-    assert ([r.name for r in records], len(rejects)) == (["x", "y"], 1)
 
 
 def test_what_mzseek_exports_keeps_its_lists(tmp_path: Path) -> None:
@@ -273,59 +240,6 @@ def test_features_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
     assert (record.feature, record.is_listed, record.name) == ("17", True, "x; y")
 
 
-def test_lists_with_titles_of_one_word_or_more(tmp_path: Path) -> None:
-    text = "CCO\n\n  CCN   CHEMBL25 \nCCC propane gas\nC[C@H](O)F |r,w:1.0| Z99\n"
-    records, rejects = read_as(tmp_path / "a.smi", text)
-    assert rejects == []
-    assert shown(records) == [
-        ("CCO", "", ""), ("CCN", "CHEMBL25", ""), ("CCC", "", "propane gas"),
-        ("C[C@H](O)F", "Z99", ""),
-    ]  # fmt: skip
-    assert [r.where[-6:] for r in records] == ["line 1", "line 3", "line 4", "line 5"]
-
-
-def test_a_list_with_bad_lines_is_still_a_list(tmp_path: Path) -> None:
-    """They are left to whoever parses them."""
-    records, rejects = read_as(tmp_path / "a.smi", "not-smiles\nCCO\nC1CC\n\n")
-    assert [r.text for r in records] == ["not-smiles", "CCO", "C1CC"]
-    assert rejects == []
-    records, rejects = read_as(tmp_path / "b.tsv", "1\tCCO\n2\t\n3\n4\tCCN\n")
-    assert shown(records) == [("CCO", "1", ""), ("CCN", "4", "")]
-    assert rejects == [("line 2", "has no molecule"), ("line 3", "has no molecule")]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.smi", "CCO ethanol\nOc1ccc2ccccc2c1 2-naphthol\nCC CHEMBL135626\n"),
-        ("a.txt", "CCO\tethanol\nOc1ccc2ccccc2c1\t2-naphthol\nCC\tCHEMBL135626\n"),
-        ("a.csv", "CCO,ethanol\nOc1ccc2ccccc2c1,2-naphthol\nCC,CHEMBL135626\n"),
-        ("b.csv", "ethanol;CCO\n2-naphthol;Oc1ccc2ccccc2c1\nCHEMBL135626;CC\n"),
-        ("b.txt", "ethanol\tCCO\n2-naphthol\tOc1ccc2ccccc2c1\nCHEMBL135626\tCC\n"),
-    ],
-)
-def test_smiles_and_names_without_a_header(tmp_path: Path, name: str, text: str) -> None:
-    records, rejects = read_as(tmp_path / name, text)
-    assert shown(records) == [
-        ("CCO", "", "ethanol"), ("Oc1ccc2ccccc2c1", "", "2-naphthol"), ("CC", "CHEMBL135626", ""),
-    ]  # fmt: skip
-    assert rejects == []
-
-
-def test_quoted_and_further_cells_without_a_header(tmp_path: Path) -> None:
-    text = '"CCO","ethanol, absolute",702\n"CC",,6324\nC,methane\n,none\nCCC\n'
-    records, rejects = read_as(tmp_path / "a.csv", text)
-    assert shown(records) == [
-        ("CCO", "702", "ethanol, absolute"), ("CC", "6324", ""), ("C", "", "methane"),
-    ]  # fmt: skip
-    assert rejects == [("line 4", "has no molecule"), ("line 5", "has no molecule")]
-
-
-def test_a_header_that_is_not_known_is_no_list(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no column holds molecules; it has 'Struktur', 'Wert'"):
-        read_as(tmp_path / "a.csv", "Struktur,Wert\nCCO,1\nCCN,2\n")
-
-
 def record(smiles: str, title: str = "", fields: dict[str, str] | None = None, v3: bool = False):
     molecule = Chem.MolFromSmiles(smiles)
     molecule.SetProp("_Name", title)
@@ -333,21 +247,12 @@ def record(smiles: str, title: str = "", fields: dict[str, str] | None = None, v
     return Chem.MolToMolBlock(molecule, forceV3000=v3) + data + "$$$$\n"
 
 
-def read_text(
-    path: Path, text: str | bytes, **options
-) -> tuple[list[MoleculeRecord], list[tuple[str, str]]]:
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    rejects: list[tuple[str, str]] = []
-    records = list(read_molecules([path], lambda w, r: rejects.append((w, r)), **options))
-    return records, [(where.removeprefix(f"{path}: "), reason) for where, reason in rejects]
-
-
 @pytest.mark.parametrize("v3", [False, True])
 def test_blocks_are_molecules(tmp_path: Path, v3: bool) -> None:
     smiles = ["CCO", "c1ccccc1[N+](=O)[O-]", "C[C@H](N)C(=O)O"]
     text = "".join(record(each, f"mol {n}", v3=v3) for n, each in enumerate(smiles))
     for name, data in (("a.sdf", text.encode()), ("a.sdf.gz", gzip.compress(text.encode()))):
-        records, rejects = read_text(tmp_path / name, data)
+        records, rejects = read_as(tmp_path / name, data)
         assert rejects == []
         assert all(r.is_block for r in records)
         read_back = [Chem.MolToSmiles(Chem.MolFromMolBlock(r.text)) for r in records]
@@ -367,26 +272,23 @@ def test_blocks_are_molecules(tmp_path: Path, v3: bool) -> None:
         ({"chembl_id": "CHEMBL545", "chembl_pref_name": "ALCOHOL"}, "CHEMBL545", "ALCOHOL"),
         ({"LM_ID": "LMFA05000001", "NAME": "ethanol\nEtOH"}, "LMFA05000001", "ethanol"),
         ({"NAME": "", "COMMON_NAME": "alcohol", "ID": ""}, "title", "alcohol"),
+        ({"ID": "1", "Ref. No": "R7", "Label": "x", "From": "lab"}, "R7", "x"),
     ],
 )
 def test_fields(tmp_path: Path, fields: dict[str, str], identifier: str, name: str) -> None:
-    [found], _ = read_text(tmp_path / "a.sdf", record("CCO", "title", fields))
-    assert (found.identifier, found.name) == (identifier, name)
-
-
-def test_fields_named_by_the_user(tmp_path: Path) -> None:
-    text = record("CCO", "t", {"ID": "1", "Ref. No": "R7", "Label": "x", "From": "lab"})
     named = {"id": "Ref. No", "name": "label", "source": "From", "smiles": "does not matter"}
-    [found], _ = read_text(tmp_path / "a.sdf", text, columns=named)
-    assert (found.identifier, found.name, found.source) == ("R7", "x", "lab")
+    columns = named if "Ref. No" in fields else {}
+    [found], _ = read_as(tmp_path / "a.sdf", record("CCO", "title", fields), columns=columns)
+    assert (found.identifier, found.name) == (identifier, name)
+    assert found.source == fields.get("From", "a")
 
 
-def test_bad_records_are_set_aside(tmp_path: Path) -> None:
+def test_bad_records_are_skipped(tmp_path: Path) -> None:
     good = record("CCO", "good")
     cut = good[: good.index("M  END")]
     empty = "\n\n\n  0  0  0  0  0  0  0  0  0  0999 V2000\nM  END\n$$$$\n"
     text = good + "$$$$\n" + cut + "$$$$\n" + empty + "a\nb\nc\nd\nM  END\n$$$$\n" + good + "\n\n"
-    records, rejects = read_text(tmp_path / "a.sdf", text.replace("\n", "\r\n"))
+    records, rejects = read_as(tmp_path / "a.sdf", text.replace("\n", "\r\n"))
     assert [r.where[-8:] for r in records] == ["record 1", "record 6"]
     assert rejects == [
         ("record 2", "has no molecule (no line 'M  END')"),
@@ -396,7 +298,7 @@ def test_bad_records_are_set_aside(tmp_path: Path) -> None:
     ]
 
 
-def test_two_data_fields_of_one_name_are_set_aside_where_they_are_read(tmp_path: Path) -> None:
+def test_two_data_fields_of_one_name_are_skipped_where_they_are_read(tmp_path: Path) -> None:
     good = record("CCO", "good")
 
     def with_fields(*fields: tuple[str, str]) -> str:
@@ -411,7 +313,7 @@ def test_two_data_fields_of_one_name_are_set_aside_where_they_are_read(tmp_path:
             with_fields(("CID", ""), ("CID", "7")),
         ]
     )
-    records, rejects = read_text(tmp_path / "a.sdf", text)
+    records, rejects = read_as(tmp_path / "a.sdf", text)
     assert [r.identifier for r in records] == ["1", "7"]
     assert rejects == [
         ("record 1", "has two data fields for its id, '1' and '2', expected one"),
@@ -421,9 +323,9 @@ def test_two_data_fields_of_one_name_are_set_aside_where_they_are_read(tmp_path:
 
 def test_the_last_end_mark_may_be_missing(tmp_path: Path) -> None:
     good = record("CCO", "good")
-    records, rejects = read_text(tmp_path / "a.mol", good.removesuffix("$$$$\n"))
+    records, rejects = read_as(tmp_path / "a.mol", good.removesuffix("$$$$\n"))
     assert (len(records), rejects) == (1, [])
-    records, rejects = read_text(tmp_path / "b.sdf", good + good[:100])
+    records, rejects = read_as(tmp_path / "b.sdf", good + good[:100])
     assert (len(records), [where for where, _ in rejects]) == (1, ["record 2"])
 
 
@@ -431,7 +333,7 @@ def test_a_record_that_has_lost_its_end(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(sdf, "MAX_RECORD", 1000)
     good = record("CCO", "good")
     long = good.replace("$$$$\n", "x\n" * 600)
-    records, rejects = read_text(tmp_path / "a.sdf", good + long + "$$$$\n" + good + long)
+    records, rejects = read_as(tmp_path / "a.sdf", good + long + "$$$$\n" + good + long)
     assert [r.where[-8:] for r in records] == ["record 1", "record 3"]
     assert rejects == [(f"record {n}", "is longer than 1,000 characters") for n in (2, 4)]
 
@@ -556,22 +458,48 @@ def texts(*values: bytes) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
-@pytest.mark.parametrize("column", ["smiles", "name"])
-def test_parquet_rows_that_are_no_utf8_are_set_aside(tmp_path: Path, column: str) -> None:
-    table = {"smiles": texts(b"CCO", b"CCN"), "name": texts(b"x", b"y")}
-    table[column] = texts(b"CCO", b"C\xff\xfe")
+@pytest.mark.parametrize(
+    ("table", "expected", "skipped"),
+    [
+        ({"smiles": texts(b"CCO", b"C\xff\xfe"), "name": texts(b"x", b"y")}, ["CCO"],
+         ("record 2", "holds text that is no UTF-8 (at byte 2)")),
+        ({"smiles": texts(b"CCO", b"CCN"), "name": texts(b"x", b"C\xff\xfe")}, ["CCO"],
+         ("record 2", "holds text that is no UTF-8 (at byte 2)")),
+        ({"smiles": ["CCO", "C" * 2_000_000, "CCN"]}, ["CCO", "CCN"],
+         ("record 2", "holds a text longer than 1,000,000 characters")),
+        ({"smiles": pa.nulls(1), "name": pa.nulls(1)}, [], ("record 1", "has no molecule")),
+        ({"smiles": [*(f"C{n}" for n in range(9_999)), ""]}, [f"C{n}" for n in range(9_999)],
+         ("record 10000", "has no molecule")),
+    ],
+    ids=["smiles", "name", "long", "nulls", "several batches"],
+)  # fmt: skip
+def test_parquet_rows_that_cannot_be_read_are_skipped(
+    tmp_path: Path, table, expected, skipped
+) -> None:
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
     records, rejects = read(tmp_path / "a.parquet")
-    assert [r.text for r in records] == ["CCO"]
-    assert rejects == [("record 2", "holds text that is no UTF-8 (at byte 2)")]
+    assert ([r.text for r in records], rejects) == (expected, [skipped])
 
 
-def test_parquet_texts_without_bounds_are_set_aside(tmp_path: Path) -> None:
-    table = pa.table({"smiles": ["CCO", "C" * 2_000_000, "CCN"]})
-    pq.write_table(table, tmp_path / "a.parquet")
-    records, rejects = read(tmp_path / "a.parquet")
-    assert [r.text for r in records] == ["CCO", "CCN"]
-    assert rejects == [("record 2", "holds a text longer than 1,000,000 characters")]
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"smiles": [1, 2]}, "column 'smiles' holds int64, expected text$"),
+        ({"smiles": [["CCO"]]}, "column 'smiles' holds list<.*>, expected text$"),
+        ({"smiles": ["CCO"], "name": [{"a": 1}]}, "'name' holds struct<.*>, expected text or numb"),
+        ({"smiles": ["C"], "id": pa.array([1], pa.timestamp("s"))}, "'id' holds timestamp"),
+        ({"smiles": ["C"], "SMILES": ["C"]}, r"columns 1 \(.*\) and 2 \(.*\) have one name"),
+        (None, "is encrypted Parquet"),
+    ],
+    ids=str,
+)
+def test_parquet_that_cannot_be_used_is_refused(tmp_path: Path, table, message: str) -> None:
+    if table is None:
+        (tmp_path / "a.parquet").write_bytes(b"PARE\0\0\0\0PARE")
+    else:
+        pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
@@ -587,46 +515,3 @@ def test_parquet_text_of_any_type(tmp_path: Path, smiles: pa.Array) -> None:
     number = pa.array([7], pa.uint8())
     pq.write_table(pa.table({"smiles": smiles, "cid": number}), tmp_path / "a.parquet")
     assert shown(read(tmp_path / "a.parquet")[0]) == [("CCO", "7", "")]
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"smiles": [1, 2]}, "column 'smiles' holds int64, expected text$"),
-        ({"smiles": [["CCO"]]}, "column 'smiles' holds list<.*>, expected text$"),
-        ({"smiles": ["CCO"], "name": [{"a": 1}]}, "'name' holds struct<.*>, expected text or numb"),
-        ({"smiles": ["C"], "id": pa.array([1], pa.timestamp("s"))}, "'id' holds timestamp"),
-    ],
-)
-def test_parquet_columns_of_something_else_are_refused(
-    tmp_path: Path, table: dict, message: str
-) -> None:
-    pq.write_table(pa.table(table), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=message):
-        read(tmp_path / "a.parquet")
-
-
-def test_parquet_of_nothing_but_nulls_has_no_molecules(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"smiles": pa.nulls(2), "name": pa.nulls(2)}), tmp_path / "a.parquet")
-    records, rejects = read(tmp_path / "a.parquet")
-    assert (records, {reason for _, reason in rejects}) == ([], {"has no molecule"})
-
-
-@pytest.mark.parametrize("names", [["smiles", "smiles"], ["smiles", "SMILES"]])
-def test_parquet_with_two_columns_of_one_name_is_refused(tmp_path: Path, names: list[str]) -> None:
-    pq.write_table(pa.table([pa.array(["C"])] * 2, names=names), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"columns 1 \(.*\) and 2 \(.*\) have one name"):
-        read(tmp_path / "a.parquet")
-
-
-def test_encrypted_parquet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is encrypted Parquet"):
-        read_as(tmp_path / "a.parquet", b"PARE\0\0\0\0PARE")
-
-
-def test_parquet_is_read_in_batches(tmp_path: Path) -> None:
-    path = tmp_path / "pool.parquet"
-    pq.write_table(pa.table({"smiles": [f"C{n}" for n in range(10_000)]}), path)
-    records, _ = read(path)
-    assert [r.text for r in records] == [f"C{n}" for n in range(10_000)]
-    assert records[-1].where.endswith("record 10000")

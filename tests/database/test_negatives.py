@@ -29,8 +29,10 @@ def rows(store: Database) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def truths(rows: list[dict]) -> list[Truth]:
-    """Every third molecule, not in the order of masses."""
-    wanted = np.random.default_rng(0).permutation(len(rows))[::3]
+    """Every third molecule, not in the order of masses, and one without a key."""
+    wanted = np.random.default_rng(0).permutation(len(rows))[::3].tolist()
+    nameless = [n for n, row in enumerate(rows) if row["key"].startswith("SMILES=")]
+    wanted = list(dict.fromkeys([*wanted, *nameless]))
     return [truth_of(rows[row], number) for number, row in enumerate(wanted)]
 
 
@@ -62,19 +64,19 @@ def scanned(rows: list[dict], truth: Truth, by: str, keep: int, ppm: float) -> t
     ppm=st.sampled_from([1.0, 10.0, 3e4]),
 )  # fmt: skip
 def test_the_hardest_are_those_that_rdkit_finds(store, rows, truths, by, keep, ppm) -> None:
-    found = list(mined_here(store, truths, by=by, keep=keep, ppm=ppm))
+    seen: list[tuple[str, int, int | None]] = []
+    how = {"by": by, "keep": keep, "ppm": ppm, "progress": lambda *step: seen.append(step)}
+    found = list(mined_here(store, truths, **how))
+    assert seen[-1] == ("mining", len(truths), len(truths))
     assert sorted(each.number for each in found) == list(range(len(truths)))
+    masses = [truths[each.number].mass for each in found]
+    assert masses == sorted(masses)
     for each in found:
         expected, values = scanned(rows, truths[each.number], by, keep, ppm)
         assert each.rows.tolist() == expected
         assert each.similarities.tolist() == values
         assert each.total >= len(expected)
         assert each.total == len(scanned(rows, truths[each.number], by, len(rows), ppm)[0])
-
-
-def test_results_come_in_the_order_of_masses(store, truths) -> None:
-    masses = [truths[each.number].mass for each in mined_here(store, truths)]
-    assert masses == sorted(masses)
 
 
 def same(one: list[Mined], two: list[Mined]) -> bool:
@@ -106,20 +108,6 @@ def test_random_ones_are_reproducible_and_any(store, rows, truths) -> None:
     assert any(
         each.rows.tolist() != hardest[each.number].rows.tolist() for each in first if each.total > 4
     )
-
-
-def test_windows_that_are_much_the_same_are_read_together(monkeypatch) -> None:
-    low, high = np.array([0, 5, 10, 900, 905]), np.array([100, 110, 120, 1000, 3000])
-    assert list(module._shared_windows(low, high)) == [(0, 3), (3, 4), (4, 5)]
-    assert list(module._shared_windows(low[:0], high[:0])) == []
-    monkeypatch.setattr(module, "_SHARED", 2)
-    assert list(module._shared_windows(low, high)) == [(0, 2), (2, 3), (3, 4), (4, 5)]
-
-
-def test_a_store_without_its_index_says_so(make_store) -> None:
-    store = make_store([("CCO",), ("COC",)], nearest=False)
-    with pytest.raises(DatabaseError, match="was built without the index"):
-        list(mined_here(store, [truth_of(all_rows(store)[0], 0)]))
 
 
 def test_a_molecule_that_is_not_in_the_store_has_negatives(store, rows) -> None:
@@ -172,12 +160,6 @@ def test_a_mass_where_nothing_is_has_none(store, rows) -> None:
     assert list(mined_here(store, [])) == []
 
 
-def test_a_molecule_without_a_key_is_not_its_own_negative(store, rows) -> None:
-    [place] = [n for n, row in enumerate(rows) if row["key"].startswith("SMILES=")]
-    [found] = mined_here(store, [truth_of(rows[place], 0)])
-    assert place not in found.rows.tolist()
-
-
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -202,9 +184,3 @@ def test_a_store_that_was_replaced_is_not_mined_by_its_old_rows(make_store, tmp_
     assert new.rows(after.rows)["smiles"].to_pylist() == ["COC"]
     with pytest.raises(DatabaseError, match="was replaced since it was opened; open it again"):
         list(mined_here(old, [ethanol]))
-
-
-def test_progress_ends_at_the_total(store, truths) -> None:
-    seen: list[tuple[str, int, int | None]] = []
-    list(mined_here(store, truths, progress=lambda *each: seen.append(each)))
-    assert seen[-1] == ("mining", len(truths), len(truths))

@@ -8,6 +8,8 @@ import pytest
 
 from mzseek.chem import exact_mass, formula, inchikey_block, precursor_mz
 from mzseek.datasets.files import COLUMNS, DatasetFiles
+from mzseek.datasets.prepare import prepare
+from mzseek.datasets.prepared import Prepared
 
 MEASURED = {
     "CC(=O)Oc1ccccc1C(=O)O": "train",
@@ -48,27 +50,36 @@ def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def write_dataset(target: Path, rows=None, lists=None) -> DatasetFiles:
+    target.mkdir(exist_ok=True)
+    if rows is None:
+        rows = [
+            row(f"S{n}-{energy}", smiles, fold)
+            for n, (smiles, fold) in enumerate(MEASURED.items())
+            for energy in (1, 2)
+        ]
+    if lists is None:
+        lists = {s: [ISOMERS[s][0], s, *ISOMERS[s][1:]] for s in MEASURED}
+    write_rows(target / "spectra.tsv", rows)
+    for setting in ("mass", "formula"):
+        (target / f"candidates_{setting}.json").write_text(json.dumps(lists))
+    return DatasetFiles(
+        target / "spectra.tsv", {s: target / f"candidates_{s}.json" for s in ("formula", "mass")}
+    )
+
+
 @pytest.fixture
 def write_set(tmp_path: Path) -> Callable[..., DatasetFiles]:
     """Write the set, with rows and lists changed as a test wants."""
+    return lambda rows=None, lists=None: write_dataset(tmp_path / "set", rows, lists)
 
-    def write(rows=None, lists=None, folder: str = "set") -> DatasetFiles:
-        target = tmp_path / folder
-        target.mkdir(exist_ok=True)
-        if rows is None:
-            rows = [
-                row(f"S{n}-{energy}", smiles, fold)
-                for n, (smiles, fold) in enumerate(MEASURED.items())
-                for energy in (1, 2)
-            ]
-        if lists is None:
-            lists = {s: [ISOMERS[s][0], s, *ISOMERS[s][1:]] for s in MEASURED}
-        write_rows(target / "spectra.tsv", rows)
-        for setting in ("mass", "formula"):
-            (target / f"candidates_{setting}.json").write_text(json.dumps(lists))
-        return DatasetFiles(
-            target / "spectra.tsv",
-            {s: target / f"candidates_{s}.json" for s in ("formula", "mass")},
-        )
 
-    return write
+@pytest.fixture
+def prepare_set(write_set, tmp_path: Path) -> Callable[..., Prepared]:
+    """Write a set and prepare it, in this process."""
+
+    def prepared(rows=None, lists=None) -> Prepared:
+        files = write_set(rows, lists)
+        return prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)[0]
+
+    return prepared

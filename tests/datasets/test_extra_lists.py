@@ -12,11 +12,7 @@ from mzseek.core.errors import CacheError, DatabaseError, DatasetError, Molecule
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
 from mzseek.datasets.bands import set_bands
-from mzseek.datasets.extra_lists import (
-    add_negatives,
-    standard_forms,
-    truths_of,
-)
+from mzseek.datasets.extra_lists import add_negatives, standard_forms, truths_of
 from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepare import prepare
 from mzseek.datasets.prepared import Prepared
@@ -75,6 +71,7 @@ def test_lists_have_the_truth_first_and_then_the_most_alike(
     rows = store.query("SELECT smiles, key, mass, formula FROM molecules ORDER BY file_row_number")
     rows = rows.to_pylist()
     place = {smiles: n for n, smiles in enumerate(prepared.smiles)}
+    lists, twins = prepared.candidates(f"hard-{by}-8"), 0
     for molecule, members in listed(prepared, f"hard-{by}-8").items():
         assert members[0] == molecule
         assert len(set(members)) == len(members) <= 8
@@ -90,26 +87,16 @@ def test_lists_have_the_truth_first_and_then_the_most_alike(
         values = DataStructs.BulkTanimotoSimilarity(bit_vector(query), [*map(bit_vector, others)])
         order = sorted(range(len(fits)), key=lambda n: -values[n])[:7]
         assert members[1:] == [place[rows[fits[n]]["smiles"]] for n in order]
+        marks = [TRUTH, *(SAME_FINGERPRINT if values[n] == 1 else 0 for n in order)]
+        start = lists.indptr[lists.list_of[molecule]]
+        assert lists.identity[start : start + len(marks)].tolist() == marks
+        twins += sum(marks[1:])
+    assert twins
     sizes = prepared.candidates(facts["name"]).sizes
     assert facts["largest"] == sizes.max() == 8
     assert facts["lists"] == len(sizes) == prepared.manifest["counts"]["measured_molecules"]
     assert facts["alone"] == (sizes == 1).sum()
     assert facts["median"] == np.median(sizes)
-
-
-def test_marks_say_which_are_the_truth(folder: Path, store: Database) -> None:
-    prepared, facts = add_negatives(Prepared.open(folder), store, keep=16, engine=ALONE)
-    lists = prepared.candidates(facts["name"])
-    twins = 0
-    for molecule in np.unique(prepared.molecule).tolist():
-        place = int(lists.list_of[molecule])
-        marks = lists.identity[lists.indptr[place] : lists.indptr[place + 1]].tolist()
-        assert marks[0] == TRUTH
-        bits = prepared.fingerprint_rows(lists.of_molecule(molecule)).toarray()
-        own, *others = map(bit_vector, bits)
-        assert marks[1:] == [SAME_FINGERPRINT if other == own else 0 for other in others]
-        twins += sum(marks[1:])
-    assert twins
 
 
 def test_what_was_there_stays_as_it_was(folder: Path, store: Database) -> None:
@@ -167,7 +154,7 @@ def test_a_failed_write_leaves_the_folder_as_it_was(
     assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
 
 
-def charged_set(write_set, tmp_path: Path) -> tuple[Prepared, dict[str, str]]:
+def charged_set(prepare_set) -> tuple[Prepared, dict[str, str]]:
     """A prepared set whose truths are drawn as salts, ions and with stereo; forms by drawing."""
     drawn = {
         "CC(=O)Oc1ccccc1C(=O)[O-].[Na+]": "CC(=O)Oc1ccccc1C(=O)O",
@@ -177,8 +164,7 @@ def charged_set(write_set, tmp_path: Path) -> tuple[Prepared, dict[str, str]]:
     }
     rows = [row(f"S{n}", smiles, "train", adduct="") for n, smiles in enumerate(drawn)]
     lists = {smiles: [smiles, "CCO"] for smiles in drawn}
-    files = write_set(rows=rows, lists=lists)
-    return prepare(files.spectra, files.candidates, tmp_path / "charged", jobs=1)[0], drawn
+    return prepare_set(rows=rows, lists=lists), drawn
 
 
 RIVALS = [
@@ -206,8 +192,9 @@ def found_by_form(lists: list[list[str]]) -> float:
 
 @pytest.mark.parametrize("by", ["mass", "formula"])
 @pytest.mark.parametrize("has_truths", [True, False])
-def test_the_form_tells_nothing(write_set, tmp_path: Path, by: str, has_truths: bool) -> None:
-    prepared, drawn = charged_set(write_set, tmp_path)
+def test_the_form_tells_nothing(prepare_set, tmp_path: Path, by: str, has_truths: bool) -> None:
+    prepared, drawn = charged_set(prepare_set)
+    before = len(prepared.masses)
     store = build(tmp_path / "store", [*RIVALS, *(drawn.values() if has_truths else [])])
     prepared, facts = add_negatives(prepared, store, by=by, keep=8, engine=ALONE)
     members = {
@@ -223,17 +210,7 @@ def test_the_form_tells_nothing(write_set, tmp_path: Path, by: str, has_truths: 
     assert found_by_form([[written, *each[1:]] for written, each in members.items()]) == 1
     assert facts["truths_in_other_form"] == len(drawn)
     assert facts["mean"] == pytest.approx(np.mean([len(each) for each in members.values()]))
-
-
-@pytest.mark.parametrize("has_truths", [True, False])
-def test_added_truths_have_all_that_molecules_have(
-    write_set, tmp_path: Path, has_truths: bool
-) -> None:
-    prepared, drawn = charged_set(write_set, tmp_path)
-    before = len(prepared.masses)
-    store = build(tmp_path / "store", [*RIVALS, *(drawn.values() if has_truths else [])])
-    prepared, _ = add_negatives(prepared, store, keep=8, engine=ALONE)
-    new = np.arange(before, len(prepared.masses))
+    new = np.arange(before, len(prepared.masses))  # which have all that molecules have
     added = [prepared.smiles[int(n)] for n in new]
     assert set(drawn.values()) < set(added)
     assert len(set(added)) == len(added)
@@ -243,11 +220,10 @@ def test_added_truths_have_all_that_molecules_have(
     assert prepared.masses[new].tolist() == pytest.approx([exact_mass(each) for each in added])
 
 
-def test_a_truth_is_drawn_as_the_store_draws_it(write_set, tmp_path: Path) -> None:
+def test_a_truth_is_drawn_as_the_store_draws_it(prepare_set, tmp_path: Path) -> None:
     lactam, lactim = "O=c1cccc[nH]1", "Oc1ccccn1"
     rivals = ["Oc1cccnc1", "Oc1ccncc1"]
-    files = write_set(rows=[row("S", lactim, "train")], lists={lactim: [lactim, *rivals]})
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)
+    prepared = prepare_set([row("S", lactim, "train")], {lactim: [lactim, *rivals]})
     store = build(tmp_path / "store", [lactam, *rivals])
     prepared, facts = add_negatives(prepared, store, keep=8, engine=ALONE)
     ((_, members),) = listed(prepared, facts["name"]).items()
@@ -288,11 +264,10 @@ def _refuse_all(molecule: Chem.Mol, **how: bool) -> Chem.Mol:
     raise MoleculeError("cannot be standardised")
 
 
-def test_a_truth_that_inchi_cannot_name_is_there_once(write_set, tmp_path: Path) -> None:
+def test_a_truth_that_inchi_cannot_name_is_there_once(prepare_set, tmp_path: Path) -> None:
     rows = [row(f"S{n}", smiles, fold) for n, (smiles, fold) in enumerate(MEASURED.items())]
     nameless = {"smiles": NAMELESS, "inchikey": "", "formula": "F21U", "precursor_mz": "638.02"}
-    files = write_set(rows=[*rows, row("U", "CCO", "train", **nameless)])
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)
+    prepared = prepare_set([*rows, row("U", "CCO", "train", **nameless)])
     isomers = [smiles for each in ISOMERS.values() for smiles in each]
     store = build(tmp_path / "store", [NAMELESS, "CCO", *MEASURED, *isomers])
     for by in ("mass", "formula"):
@@ -303,25 +278,26 @@ def test_a_truth_that_inchi_cannot_name_is_there_once(write_set, tmp_path: Path)
         assert facts["alone"] == 1
 
 
-def test_another_fingerprint_is_refused(folder: Path, tmp_path: Path) -> None:
-    other = build(tmp_path / "other", ["CCO", "COC"], fingerprint="morgan2")
+@pytest.mark.parametrize(
+    ("how", "error", "message"),
+    [
+        ({"keep": 1}, DatabaseError, "--keep is 1, expected at least 2"),
+        ({"by": "colour"}, DatabaseError, "negatives by 'colour'"),
+        ({"thesis": "precious"}, DatasetError, r"holds thesis\.txt, which is not its own"),
+        ({"fingerprint": "morgan2"}, DatabaseError,
+         r"has morgan2 fingerprints, and .* has maccs; build"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(
+    folder: Path, store: Database, tmp_path: Path, how, error, message: str
+) -> None:
+    if text := how.pop("thesis", None):
+        (folder / "thesis.txt").write_text(text)
+    if kind := how.pop("fingerprint", None):
+        store = build(tmp_path / "other", ["CCO", "COC"], fingerprint=kind)
     before = contents(folder)
-    with pytest.raises(DatabaseError, match=r"has morgan2 fingerprints, and .* has maccs; build"):
-        add_negatives(Prepared.open(folder), other, engine=ALONE)
-    assert contents(folder) == before
-
-
-def test_bad_options_are_refused(folder: Path, store: Database) -> None:
-    prepared = Prepared.open(folder)
-    before = contents(folder)
-    with pytest.raises(DatabaseError, match="--keep is 1, expected at least 2"):
-        add_negatives(prepared, store, keep=1, engine=ALONE)
-    with pytest.raises(DatabaseError, match="negatives by 'colour'"):
-        add_negatives(prepared, store, by="colour", engine=ALONE)
-    (folder / "thesis.txt").write_text("precious")
-    with pytest.raises(DatasetError, match=r"holds thesis\.txt, which is not its own"):
-        add_negatives(prepared, store, engine=ALONE)
-    (folder / "thesis.txt").unlink()
+    with pytest.raises(error, match=message):
+        add_negatives(Prepared.open(folder), store, engine=ALONE, **how)
     assert contents(folder) == before
 
 
@@ -338,90 +314,50 @@ def test_lists_that_came_with_the_data_are_not_replaced(write_set, tmp_path: Pat
     assert prepared.measured_settings == ["hard-mass-8"]
 
 
-# Training.
-
-
-def test_runs_made_before_still_evaluate(
+def test_models_train_on_negatives_and_are_measured_on_the_lists_of_the_data(
     folder: Path, store: Database, small_options, tmp_path: Path
 ) -> None:
     from mzseek.evaluation.evaluate import evaluate
+    from mzseek.runs.predictions import Predictions
     from mzseek.runs.run import Run
     from mzseek.training.train import train
 
-    run = train(Prepared.open(folder), small_options("emb-cos", epochs=1), tmp_path / "run")
-    before = evaluate(run)
-    add_negatives(Prepared.open(folder), store, keep=8, engine=ALONE)
-    shutil.rmtree(run.folder / "predictions")
-    after = evaluate(Run.open(tmp_path / "run"))
-    assert {k: v.tolist() for k, v in after.values.items()} == {
-        k: v.tolist() for k, v in before.values.items()
-    }
-
-
-@pytest.mark.parametrize("loss", ["emb-cos", "bce"])
-def test_models_train_on_negatives_and_are_measured_on_the_lists_of_the_data(
-    folder: Path, store: Database, small_options, tmp_path: Path, loss: str
-) -> None:
-    from mzseek.evaluation.evaluate import evaluate
-    from mzseek.runs.predictions import Predictions
-    from mzseek.training.train import train
-
+    earlier = train(Prepared.open(folder), small_options("emb-cos", epochs=1), tmp_path / "earlier")
+    before = {name: values.tolist() for name, values in evaluate(earlier).values.items()}
     prepared, facts = add_negatives(Prepared.open(folder), store, keep=8, engine=ALONE)
-    options = small_options(loss, candidates=facts["name"])
-    run = train(prepared, options, tmp_path / "run")
+    run = train(prepared, small_options("emb-cos", candidates=facts["name"]), tmp_path / "run")
     history = run.history()
     assert history[-1]["loss"] < history[0]["loss"]
-    assert {name.split("/")[1] for name in history[0] if "hit_rate" in name} == {
-        "mass", "formula",
-    }  # fmt: skip
-    assert any(name == "hit_rate@1/mass" for name in run.best)
+    settings = {name.split("/")[1] for name in history[0] if "hit_rate" in name}
+    assert settings == {"mass", "formula"}
     step = run.best["hit_rate@1/mass"]["step"]
-    assert set(Predictions.open(run.predictions(step, "test")).lists) == {"mass", "formula"}
-    assert json.loads((run.folder / "run.json").read_text())["options"]["candidates"] == (
-        "hard-mass-8"
-    )
+    assert set(Predictions.open(run.predictions(step, "test")).lists) == settings
+    options = json.loads((run.folder / "run.json").read_text())["options"]
+    assert options["candidates"] == "hard-mass-8"
     assert "hit_rate@1" in evaluate(run).values
+    shutil.rmtree(earlier.folder / "predictions")  # runs made before still evaluate
+    after = evaluate(Run.open(tmp_path / "earlier")).values
+    assert {name: values.tolist() for name, values in after.items()} == before
 
 
-DRAWN = ["C[C@H](N)C(=O)[O-].[Na+]", "C/C=C/C(=O)O", "[13CH3]C(=O)[O-]", "Oc1ccccn1"]
-
-
-def prepared_set(write_set, tmp_path: Path) -> Prepared:
-    rows = [row(f"S{n}", smiles, "train", adduct="") for n, smiles in enumerate(DRAWN)]
-    files = write_set(rows=rows, lists={smiles: [smiles, "CCO"] for smiles in DRAWN})
-    return prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)[0]
-
-
-def test_forms_are_those_that_a_database_describes(write_set, tmp_path: Path) -> None:
-    prepared = prepared_set(write_set, tmp_path)
-    for keep_stereo in (False, True):
-        forms = standard_forms(prepared, keep_stereo=keep_stereo, engine=LocalEngine(1))
+def test_forms_and_truths_are_those_that_a_database_describes(prepare_set, monkeypatch) -> None:
+    drawn = ["C[C@H](N)C(=O)[O-].[Na+]", "C/C=C/C(=O)O", "[13CH3]C(=O)[O-]", "Oc1ccccn1"]
+    rows = [row(f"S{n}", smiles, "train", adduct="") for n, smiles in enumerate(drawn)]
+    prepared = prepare_set(rows, {smiles: [smiles, "CCO"] for smiles in drawn})
+    seen: list[tuple] = []
+    monkeypatch.setattr("mzseek.datasets.extra_lists._BATCH", 1)
+    for keep_stereo, jobs in ((False, 2), (True, 1)):
+        forms = standard_forms(
+            prepared, keep_stereo=keep_stereo, engine=LocalEngine(jobs),
+            progress=lambda *step: seen.append(step),
+        )  # fmt: skip
+        assert seen[-1] == ("standardising", len(drawn), len(drawn))
         assert list(forms) == np.unique(prepared.molecule).tolist()
-        for molecule, form in forms.items():
+        for truth, (molecule, form) in zip(truths_of(forms, "morgan2"), forms.items(), strict=True):
             written = prepared.smiles[molecule]
             assert form.described == describe_structure(written, keep_stereo=keep_stereo)
             assert form.bits.tolist() == fingerprints([form.described.smiles]).indices.tolist()
-
-
-def test_batches_and_processes_do_not_matter(write_set, tmp_path: Path, monkeypatch) -> None:
-    prepared = prepared_set(write_set, tmp_path)
-    told: list[tuple[str, int, int | None]] = []
-    whole = standard_forms(prepared, engine=LocalEngine(1))
-    monkeypatch.setattr("mzseek.datasets.extra_lists._BATCH", 1)
-
-    def tell(stage: str, done: int, total: int | None = None) -> None:
-        told.append((stage, done, total))
-
-    single = standard_forms(prepared, engine=LocalEngine(2), progress=tell)
-    assert [form.described for form in single.values()] == [f.described for f in whole.values()]
-    assert told[-1] == ("standardising", len(DRAWN), len(DRAWN))
-
-
-def test_truths_are_the_forms_packed(write_set, tmp_path: Path) -> None:
-    forms = standard_forms(prepared_set(write_set, tmp_path), engine=LocalEngine(1))
-    for truth in truths_of(forms, "morgan2"):
-        form = forms[truth.number]
-        assert (truth.key, truth.mass) == form.described.identity
-        assert truth.formula == form.described.formula
-        bits = np.flatnonzero(np.unpackbits(np.frombuffer(truth.fingerprint, np.uint8)))
-        assert bits.tolist() == form.bits.tolist()
+            assert (truth.key, truth.mass) == form.described.identity
+            assert (truth.number, truth.formula) == (molecule, form.described.formula)
+            bits = np.flatnonzero(np.unpackbits(np.frombuffer(truth.fingerprint, np.uint8)))
+            assert bits.tolist() == form.bits.tolist()

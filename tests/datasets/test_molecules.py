@@ -1,6 +1,5 @@
 import json
 import math
-from array import array
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from mzseek.chem import exact_mass, fingerprints, formula, inchikey_block
 from mzseek.core.errors import DatasetError
-from mzseek.datasets.molecules import RawLists, build_molecule_table, collect, resolve, row_classes
+from mzseek.datasets.molecules import SmilesLists, build_molecule_table, collect, row_classes
 
 SMILES = ["CCO", "OCC", "not one", "c1ccccc1", "N[C@@H](C)C(=O)O", "C[C@H](N)C(=O)O", ""]
 
@@ -82,7 +81,7 @@ def test_what_is_read_stands_side_by_side(spectra: Path) -> None:
     assert all(math.isnan(energy) for energy in found.energies[1:])
 
 
-def test_a_spectrum_without_a_peak_in_the_range_is_set_aside(spectra: Path) -> None:
+def test_a_spectrum_without_a_peak_in_the_range_is_skipped(spectra: Path) -> None:
     [(where, reason)] = collect(spectra, {}).skipped
     assert where.endswith(": far")
     assert "has no peak between m/z" in reason
@@ -106,42 +105,24 @@ def test_lists_share_the_numbers_of_the_spectra_s_smiles(spectra: Path, tmp_path
 
 # Ethanol twice, no molecule, benzene, and two acids of the same MACCS keys.
 TWINS = ["CCO", "OCC", "not one", "c1ccccc1", "CCCCCCCC(=O)O", "CCCCCCCCC(=O)O"]
-TABLE = build_molecule_table(TWINS, kind="maccs")
 
 
-def lists(*each: tuple[int, list[int]]) -> RawLists:
-    found = RawLists("lists.json")
-    for key, members in each:
-        found.keys.append(key)
-        found.counts.append(len(members))
-        found.members.extend(array("i", members))
-    return found
-
-
-def test_candidates_are_rows_of_the_table_in_the_file_s_order() -> None:
-    found = resolve(lists((0, [3, 1]), (3, [0])), TABLE)
-    ethanol, benzene = TABLE.index[0], TABLE.index[3]
-    assert found.truth.tolist() == [ethanol, benzene]
-    assert found.list_index.tolist() == [0, 0, 1]
-    assert found.member.tolist() == [benzene, ethanol, ethanol]
-    assert found.target.tolist() == [ethanol, ethanol, benzene]
-    assert found.same_inchikey.tolist() == [False, True, False]
-    assert found.has_truth.tolist() == [True, False]
-
-
-def test_what_is_no_molecule_is_left_out_and_so_is_the_list_of_such_a_key() -> None:
-    found = resolve(lists((0, [2, 0]), (2, [0, 3])), TABLE)
-    assert found.truth.tolist() == [TABLE.index[0], -1]
-    assert found.list_index.tolist() == [0]
-    assert found.has_truth.tolist() == [True, False]
-
-
-def test_twins_by_fingerprint_are_told_from_the_molecule_itself() -> None:
-    found = resolve(lists((4, [4, 5])), TABLE)
-    assert found.same_fingerprint.tolist() == [True, True]
-    assert found.same_inchikey.tolist() == [True, False]
-
-
-def test_a_candidate_that_stands_twice_is_first_once() -> None:
-    found = resolve(lists((0, [1, 3, 0]), (3, [0])), TABLE)
-    assert found.is_first(len(TABLE)).tolist() == [True, True, False, True]
+@pytest.mark.parametrize(
+    ("keys", "members", "truths", "molecules", "identity"),
+    [
+        ([0, 3], [[3, 1], [0]], [0, 1], [[1, 0], [0]], [0, 3, 0]),
+        ([0, 2], [[2, 0], [0, 3]], [0, -1], [[0], []], [3]),  # of what is no molecule
+        ([4], [[4, 5]], [2], [[2, 3]], [3, 1]),  # twins by their fingerprint alone
+    ],
+)
+def test_smiles_of_lists_become_rows_of_the_table(
+    keys, members, truths, molecules, identity
+) -> None:
+    counts, flat = [len(each) for each in members], [number for each in members for number in each]
+    table = build_molecule_table(TWINS, kind="maccs")
+    found = SmilesLists("", *(np.array(part, np.int32) for part in (keys, counts, flat)))
+    resolved = found.resolve(table)
+    assert resolved[0].tolist() == truths
+    assert resolved[1].counts.tolist() == [len(each) for each in molecules]
+    assert resolved[2].tolist() == [number for each in molecules for number in each]
+    assert resolved[3].tolist() == identity

@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -12,89 +11,106 @@ import pytest
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import CacheError, DatasetError, InputError
-from mzseek.datasets.files import read_candidates
+from mzseek.datasets.files import DatasetFiles
 from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.spectra import bin_spectra, read_spectra
 
-from .conftest import ISOMERS, MEASURED, row
+from .conftest import ISOMERS, MEASURED, row, write_dataset
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 
 
-def test_what_is_prepared_is_what_was_read(write_set, tmp_path: Path) -> None:
-    files = write_set()
-    prepared, made = prepare(files.spectra, files.candidates, tmp_path / "out")
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> DatasetFiles:
+    return write_dataset(tmp_path_factory.mktemp("prepare") / "set")
+
+
+@pytest.fixture(scope="module")
+def prepared(files: DatasetFiles) -> Prepared:
+    out = files.spectra.parent.with_name("out")
+    found, made = prepare(files.spectra, files.candidates, out, jobs=1)
     assert made
+    return found
+
+
+@pytest.fixture
+def out(prepared: Prepared, tmp_path: Path) -> Path:
+    """A copy of the folder."""
+    return Path(shutil.copytree(prepared.folder, tmp_path / "out"))
+
+
+def test_what_is_prepared_is_what_was_read(prepared: Prepared, files: DatasetFiles) -> None:
     spectra = list(read_spectra(files.spectra, []))
     assert len(prepared) == len(spectra) == 8
     assert list(prepared.identifiers) == [s.identifier for s in spectra]
     assert (prepared.bins != bin_spectra(spectra)).nnz == 0
-    for place, spectrum in enumerate(spectra):
-        mz, intensities = prepared.peaks(place)
+    for index, spectrum in enumerate(spectra):
+        mz, intensities = prepared.peaks(index)
         assert mz.tolist() == spectrum.mz.tolist()
         np.testing.assert_allclose(intensities, spectrum.intensities, rtol=1e-6)
-        assert prepared.smiles[prepared.molecule[place]] == spectrum.metadata["smiles"]
-        assert prepared.adduct(place) == "[M+H]+"
-        assert prepared.collision_energy[place] == 30
+        assert prepared.smiles[prepared.molecule[index]] == spectrum.metadata["smiles"]
+        assert prepared.adduct(index) == "[M+H]+"
+        assert prepared.collision_energy[index] == 30
     assert prepared.in_fold("train").tolist() == [0, 1, 2, 3]
     assert prepared.in_fold("test").tolist() == [6, 7]
     assert prepared.manifest["counts"]["set_aside"] == 0
     assert "8 spectra" in repr(prepared)
-
-
-def test_fingerprint_rows_are_gathered(write_set, tmp_path: Path) -> None:
-    files = write_set()
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
     wanted = np.array([3, 0, 3])
     rows = prepared.fingerprint_rows(wanted)
     assert (rows != fingerprints([prepared.smiles[i] for i in wanted])).nnz == 0
     assert prepared.fingerprint_rows(wanted[:0]).shape == (0, 4096)
+    for array in (prepared.molecule, prepared.base_fingerprints()[1].base, prepared.masses):
+        assert isinstance(array, np.memmap)
+        assert not array.flags.writeable
 
 
-def test_candidate_lists_and_the_truth_in_them(write_set, tmp_path: Path) -> None:
-    files = write_set()
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
-    lists = prepared.candidates("mass")
-    assert len(lists) == len(MEASURED)
+def test_the_manifest_says_what_made_it(prepared: Prepared) -> None:
+    manifest = json.loads((prepared.folder / "manifest.json").read_text())
+    assert set(manifest["sources"]) == {"spectra", "candidates.mass", "candidates.formula"}
+    assert len(manifest["sources"]["spectra"]["sha256"]) == 64
+    assert {"mzseek", "rdkit", "numpy", "python"} <= set(manifest["versions"])
+    assert manifest["options"]["fingerprint"] == "morgan2"
+    assert str(prepared.folder.parent) not in json.dumps(manifest)
+
+
+def list_of(prepared: Prepared, smiles: str) -> dict[str, int]:
+    """Identity of each candidate of a molecule."""
+    lists, molecule = prepared.candidates("mass"), list(prepared.smiles).index(smiles)
+    row = int(lists.list_of[molecule])
+    identity = lists.identity[lists.indptr[row] : lists.indptr[row + 1]].tolist()
+    candidates = [prepared.smiles[int(candidate)] for candidate in lists.of_molecule(molecule)]
+    assert len(set(candidates)) == len(candidates)
+    return dict(zip(candidates, identity, strict=True))
+
+
+def test_candidate_lists_and_the_truth_in_them(prepared: Prepared) -> None:
+    assert len(prepared.candidates("mass")) == len(MEASURED)
     for smiles in MEASURED:
-        molecule = list(prepared.smiles).index(smiles)
-        candidates = lists.of_molecule(molecule)
-        assert {prepared.smiles[c] for c in candidates} == {smiles, *ISOMERS[smiles]}
-        place = int(lists.list_of[molecule])
-        flags = lists.identity[lists.indptr[place] : lists.indptr[place + 1]]
-        assert flags.tolist() == [
-            SAME_FINGERPRINT | SAME_INCHIKEY if c == molecule else 0 for c in candidates
-        ]
+        expected = {smiles: SAME_FINGERPRINT | SAME_INCHIKEY, **dict.fromkeys(ISOMERS[smiles], 0)}
+        assert list_of(prepared, smiles) == expected
     with pytest.raises(CacheError, match="has no candidates 'other', it has: formula, mass"):
         prepared.candidates("other")
 
 
-def test_non_canonical_keys_and_repeated_candidates(write_set, tmp_path: Path) -> None:
-    lists = {s: [s, *ISOMERS[s]] for s in MEASURED}
-    del lists[ASPIRIN]
-    lists["O=C(C)Oc1c(cccc1)C(O)=O"] = ["C(C)(=O)Oc1ccccc1C(=O)O", ASPIRIN, "CCO", "OCC"]
-    files = write_set(lists=lists)
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
-    candidates = prepared.candidates("mass").of_molecule(list(prepared.smiles).index(ASPIRIN))
-    assert sorted(prepared.smiles[c] for c in candidates) == sorted([ASPIRIN, "CCO"])
-
-
-def test_twins_are_marked_by_what_they_share(write_set, tmp_path: Path) -> None:
+def test_keys_repeated_candidates_and_twins(prepare_set) -> None:
     stereo = "N[C@@H](Cc1ccccc1)C(=O)O"
     lists = {s: [s, *ISOMERS[s]] for s in MEASURED}
     lists["NC(Cc1ccccc1)C(=O)O"].append(stereo)
-    files = write_set(lists=lists)
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
-    mass = prepared.candidates("mass")
-    molecule = list(prepared.smiles).index("NC(Cc1ccccc1)C(=O)O")
-    place = int(mass.list_of[molecule])
-    flags = mass.identity[mass.indptr[place] : mass.indptr[place + 1]].tolist()
-    assert flags == [3, 0, 0, 3]
+    del lists[ASPIRIN]
+    lists["O=C(C)Oc1c(cccc1)C(O)=O"] = ["C(C)(=O)Oc1ccccc1C(=O)O", ASPIRIN, "CCO", "OCC"]
+    # Of two keys for a molecule the one with the truth counts.
+    lists = {"C(OC(=O)c1ccccc1O)C": ["CCN"]} | lists
+    prepared = prepare_set(lists=lists)
+    assert list_of(prepared, ASPIRIN) == {ASPIRIN: 3, "CCO": 0}
+    assert list(list_of(prepared, "NC(Cc1ccccc1)C(=O)O").values()) == [3, 0, 0, 3]
+    assert stereo in list_of(prepared, "NC(Cc1ccccc1)C(=O)O")
+    assert len(list_of(prepared, "CCOC(=O)c1ccccc1O")) == 3
+    assert len(prepared.candidates("mass")) == len(MEASURED)
 
 
-def test_what_cannot_be_used_is_set_aside_and_listed(write_set, tmp_path: Path) -> None:
+def test_what_cannot_be_used_is_skipped_and_listed(prepare_set, tmp_path: Path) -> None:
     rows = [row(f"good{n}", s, f) for n, (s, f) in enumerate(MEASURED.items())]
     bad = [
         row("no peaks", ASPIRIN, "train", mzs="", intensities=""),
@@ -109,8 +125,7 @@ def test_what_cannot_be_used_is_set_aside_and_listed(write_set, tmp_path: Path) 
     lists["NC(Cc1ccccc1)C(=O)O"] = ["CCO"]  # the truth is missing
     lists["CCOC(=O)c1ccccc1O"] = []
     lists["Cn1c(=O)c2c(ncn2C)n(C)c1=O"].append("caffeine")
-    files = write_set(rows=rows + bad, lists=lists)
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
+    prepared = prepare_set(rows=rows + bad, lists=lists)
     assert list(prepared.identifiers) == [f"good{n}" for n in range(4)]
     listed = (tmp_path / "out" / "rejects.tsv").read_text()
     for reason in (
@@ -155,42 +170,42 @@ def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 
 
-def _signed(folder: Path, facts: str) -> None:
-    (folder / "manifest.json").write_text(f'{{"kind": "prepared folder", {facts}}}')
+KIND = '{"kind": "prepared folder", "format_version": %d}'
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("name", "text", "message"),
     [
-        (lambda f: (f / "bins.data.npy").unlink(), "bins.data.npy is missing"),
-        (lambda f: (f / "bins.data.npy").write_bytes(b"x"), "has 1 bytes, expected"),
-        (lambda f: (f / "manifest.json").unlink(), "is no prepared folder"),
-        (lambda f: (f / "manifest.json").write_text("{"), "is damaged"),
-        (lambda f: (f / "manifest.json").write_text('{"format_version": 1}'), "does not say what"),
-        (lambda f: _signed(f, '"format_version": 0'), "in format 0"),
-        (lambda f: _signed(f, '"format_version": 1'), "lacks 'key'"),
-        (lambda f: (f / "manifest.json").write_text("[]"), "holds a list"),
-        (
-            lambda f: (f / "manifest.json").write_text('{"kind": "data set"}'),
-            "is a data set, expected a prepared folder; .* `mzseek prepare` makes a prepared",
-        ),
+        ("bins.data.npy", None, "bins.data.npy is missing"),
+        ("bins.data.npy", "x", "has 1 bytes, expected"),
+        ("manifest.json", None, "is no prepared folder"),
+        ("manifest.json", "{", "is damaged"),
+        ("manifest.json", "[]", "holds a list"),
+        ("manifest.json", '{"format_version": 1}', "does not say what"),
+        ("manifest.json", KIND % 0, "in format 0"),
+        ("manifest.json", KIND % 1, "lacks 'key'"),
+        ("manifest.json", '{"kind": "data set"}',
+         "is a data set, expected a prepared folder; .* `mzseek prepare` makes a prepared"),
     ],
-)
-def test_damage_is_noticed(write_set, tmp_path: Path, damage, message: str) -> None:
-    files = write_set()
-    prepare(files.spectra, files.candidates, tmp_path / "out")
-    damage(tmp_path / "out")
+)  # fmt: skip
+def test_damage_is_noticed(out: Path, name: str, text: str | None, message: str) -> None:
+    (out / name).unlink() if text is None else (out / name).write_text(text)
     with pytest.raises(CacheError, match=message):
-        Prepared.open(tmp_path / "out")
+        Prepared.open(out)
 
 
-def test_damaged_folders_are_made_again(write_set, tmp_path: Path) -> None:
-    files = write_set()
-    prepare(files.spectra, files.candidates, tmp_path / "out")
-    (tmp_path / "out" / "bins.data.npy").write_bytes(b"x")
-    prepared, made = prepare(files.spectra, files.candidates, tmp_path / "out")
+def test_a_changed_byte_is_found_by_its_checksum(files: DatasetFiles, out: Path) -> None:
+    whole = (out / "bins.indices.npy").read_bytes()
+    (out / "bins.indices.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
+    Prepared.open(out)  # sizes are right
+    with pytest.raises(CacheError, match=r"bins\.indices\.npy has changed"):
+        Prepared.open(out, verify=True)
+    _, made = prepare(files.spectra, files.candidates, out, jobs=1)
     assert made
-    assert len(prepared) == 8
+    assert (out / "bins.indices.npy").read_bytes() == whole
+    (out / "bins.data.npy").write_bytes(b"\0" * (out / "bins.data.npy").stat().st_size)
+    with pytest.raises(CacheError, match="cannot be read"):
+        _ = Prepared.open(out).bins
 
 
 def test_a_folder_of_someone_elses_is_not_touched(write_set, tmp_path: Path) -> None:
@@ -205,23 +220,6 @@ def test_a_folder_of_someone_elses_is_not_touched(write_set, tmp_path: Path) -> 
     assert files.spectra.exists()
 
 
-def test_a_changed_byte_is_found_by_its_checksum(write_set, tmp_path: Path) -> None:
-    files = write_set()
-    out = tmp_path / "out"
-    prepare(files.spectra, files.candidates, out)
-    whole = (out / "bins.indices.npy").read_bytes()
-    (out / "bins.indices.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 255]))
-    Prepared.open(out)  # sizes are right
-    with pytest.raises(CacheError, match=r"bins\.indices\.npy has changed"):
-        Prepared.open(out, verify=True)
-    _, made = prepare(files.spectra, files.candidates, out)
-    assert made
-    assert (out / "bins.indices.npy").read_bytes() == whole
-    (out / "bins.data.npy").write_bytes(b"\0" * (out / "bins.data.npy").stat().st_size)
-    with pytest.raises(CacheError, match="cannot be read"):
-        _ = Prepared.open(out).bins
-
-
 def test_the_key_is_of_the_content_not_of_names(write_set, tmp_path: Path) -> None:
     files = write_set()
     first, _ = prepare(files.spectra, {}, tmp_path / "out")
@@ -230,23 +228,6 @@ def test_the_key_is_of_the_content_not_of_names(write_set, tmp_path: Path) -> No
     second, made = prepare(renamed, {}, tmp_path / "out")
     assert not made
     assert second.manifest["key"] == first.manifest["key"]
-
-
-def test_of_two_keys_for_a_molecule_the_one_with_the_truth_counts(
-    write_set, tmp_path: Path
-) -> None:
-    rows = [row("a", "CCO", "train")]
-    files = write_set(rows=rows, lists={"OCC": ["CCN"], "CCO": ["CCO", "CCN"]})
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
-    assert len(prepared.candidates("mass")) == 1
-    assert len(prepared.candidates("mass").of_molecule(int(prepared.molecule[0]))) == 2
-
-
-def test_no_parsable_molecule_is_an_error(write_set, tmp_path: Path) -> None:
-    files = write_set(rows=[row("a", "CCO", "train", smiles="C1CC")], lists={})
-    with pytest.raises(DatasetError, match="no spectrum's molecule could be parsed"):
-        prepare(files.spectra, files.candidates, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_link_to_the_folder_stays_a_link(write_set, tmp_path: Path) -> None:
@@ -259,10 +240,20 @@ def test_a_link_to_the_folder_stays_a_link(write_set, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "real", "set"]
 
 
-def test_nothing_usable_is_an_error(write_set, tmp_path: Path) -> None:
-    files = write_set(rows=[row("x", ASPIRIN, "train", mzs="", intensities="")])
-    with pytest.raises(DatasetError, match="no spectrum could be used"):
-        prepare(files.spectra, files.candidates, tmp_path / "out")
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"smiles": "C1CC"}, "no spectrum's molecule could be parsed"),
+        ({"mzs": "", "intensities": ""}, "no spectrum could be used"),
+    ],
+)
+def test_nothing_usable_is_an_error(prepare_set, tmp_path: Path, changes, reason: str) -> None:
+    with pytest.raises(DatasetError, match=reason):
+        prepare_set(rows=[row("a", "CCO", "train", **changes)], lists={})
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="no such file"):
         prepare(tmp_path / "absent.tsv", {}, tmp_path / "out")
     (tmp_path / "other.tsv").write_text("a\tb\n1\t2\n")
@@ -293,50 +284,6 @@ def test_kill_leaves_nothing_half_made(write_set, tmp_path: Path, after: float) 
     assert made
     assert len(prepared) == 1200
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "set"]
-
-
-def test_memory_mapped_not_read(write_set, tmp_path: Path) -> None:
-    files = write_set()
-    prepared, _ = prepare(files.spectra, files.candidates, tmp_path / "out")
-    for array in (prepared.molecule, prepared.base_fingerprints()[1].base, prepared.masses):
-        assert isinstance(array, np.memmap)
-        assert not array.flags.writeable
-
-
-def test_candidate_files_that_are_none(tmp_path: Path) -> None:
-    path = tmp_path / "c.json"
-    cases = {
-        "[1, 2]": "holds an array",
-        '{"CCO": ["C"': "ends in the middle",
-        "": "the file is empty",
-        "hello": "not a JSON array or object",
-    }
-    for text, message in cases.items():
-        path.write_text(text)
-        with pytest.raises(Exception, match=message):
-            list(read_candidates(path, lambda *_: None))
-
-
-def test_bad_candidate_entries_leave_the_good_ones(tmp_path: Path) -> None:
-    path = tmp_path / "c.json"
-    path.write_text(
-        '{"CCO": ["C"], "CC": "C", "CN": [1], "CO": nonsense, "CCO": ["N"], "O": ["O"]}'
-    )
-    rejects: list[tuple[str, str]] = []
-    got = list(read_candidates(path, lambda w, r: rejects.append((w, r))))
-    assert got == [("CCO", ["C"]), ("O", ["O"])]
-    assert len(rejects) == 4
-
-
-def test_manifest_says_what_made_it(write_set, tmp_path: Path) -> None:
-    files = write_set()
-    prepare(files.spectra, files.candidates, tmp_path / "out")
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert set(manifest["sources"]) == {"spectra", "candidates.mass", "candidates.formula"}
-    assert len(manifest["sources"]["spectra"]["sha256"]) == 64
-    assert {"mzseek", "rdkit", "numpy", "python"} <= set(manifest["versions"])
-    assert manifest["options"]["fingerprint"] == "morgan2"
-    assert os.fspath(tmp_path) not in json.dumps(manifest)
 
 
 @pytest.mark.parametrize("stage", ["spectra", "mass candidates", "writing"])

@@ -9,10 +9,11 @@ import json
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,50 +66,61 @@ _PART_FIELDS = {
 }  # fmt: skip
 
 
-class MergedPart(Protocol):
-    """Described molecules, sorted by mass, of which any run can be read."""
+class Part(NamedTuple):
+    """Described molecules, sorted by mass.
 
-    @property
-    def masses(self) -> Floats:
-        """Masses, rising."""
+    Attributes
+    ----------
+    masses : float64 array
+        Rising.
+    rows : callable of (start, end)
+        Reads the molecules of these rows.
+    """
 
-    def rows(self, start: int, end: int) -> pa.Table:
-        """Molecules of the rows from ``start`` to ``end``."""
+    masses: Floats
+    rows: Callable[[int, int], pa.Table]
 
 
-class ArrowPart:
-    """A described chunk on disk, which must be of this plan and have this number in it."""
+def _arrow_part(path: Path) -> Part:
+    """A described chunk on disk."""
 
-    def __init__(self, path: Path, plan: str, chunk: int) -> None:
-        self.path = path
-        self._label = _label(plan, chunk)
+    def opened(options: Any = None) -> Any:
+        # Not memory-mapped: pages that were read would count as this process's own.
+        return pa.ipc.open_file(pa.OSFile(str(path), "rb"), options=options)
 
-    @property
-    def masses(self) -> Floats:
-        """Masses, rising; `DatabaseError` where the part is damaged, or of something else."""
-        schema = self._open().schema
-        if any((schema.metadata or {}).get(name) != v for name, v in self._label.items()):
-            raise DatabaseError(f"{self.path}: is a part of another build; build it again")
-        column = pa.ipc.IpcReadOptions(included_fields=[schema.get_field_index("mass")])
-        return np.asarray(self._open(column).read_all()["mass"].to_numpy())
-
-    def rows(self, start: int, end: int) -> pa.Table:
-        """Molecules of the rows from ``start`` to ``end``."""
-        file = self._open()
+    def rows(start: int, end: int) -> pa.Table:
         first = start // ROWS
-        try:
+        with _readable(path):
+            file = opened()
             batches = [file.get_batch(number) for number in range(first, -(-end // ROWS))]
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DatabaseError(f"{self.path}: cannot be read ({error})") from error
-        table = pa.Table.from_batches(batches, file.schema).replace_schema_metadata(None)
-        return table.slice(start - first * ROWS, end - start)
+            return pa.Table.from_batches(batches, file.schema).slice(
+                start - first * ROWS, end - start
+            )
 
-    def _open(self, options: Any = None) -> Any:
-        try:
-            # Not memory-mapped: pages that were read would count as this process's own.
-            return pa.ipc.open_file(pa.OSFile(str(self.path), "rb"), options=options)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise DatabaseError(f"{self.path}: cannot be read ({error})") from error
+    with _readable(path):
+        column = [opened().schema.get_field_index("mass")]
+        masses = opened(pa.ipc.IpcReadOptions(included_fields=column)).read_all()["mass"]
+    return Part(masses.to_numpy(), rows)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DatabaseError(f"{path}: cannot be read ({error})") from error
+
+
+def _stored_part(store: Database) -> Part:
+    """The molecules of a store as one more part, before all others."""
+    schema = part_schema(store.fingerprint)
+
+    def rows(start: int, end: int) -> pa.Table:
+        table = store.range(start, end, [*COLUMNS, "bits", "fingerprint"])
+        table = table.append_column("place", pa.array([-1] * table.num_rows, pa.int64()))
+        return table.select(schema.names).cast(schema)
+
+    return Part(store.masses, rows)
 
 
 class Parts:
@@ -160,7 +172,6 @@ class Parts:
         """Keep a chunk."""
         table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
         table = table.take(pc.sort_indices(table, [("mass", "ascending"), ("place", "ascending")]))
-        table = table.replace_schema_metadata(_label(self.key, chunk))
         skipped = [list(reject) for batch in batches for reject in batch.skipped]
         with atomic_file(self.arrow(chunk)) as path:
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
@@ -176,9 +187,9 @@ class Parts:
             with atomic_file(self.skipped_path(chunk)) as beside:
                 beside.write_text(json.dumps(metadata), encoding="utf-8")
 
-    def read(self, chunk: int) -> "ArrowPart":
+    def read(self, chunk: int) -> Part:
         """A chunk's molecules."""
-        return ArrowPart(self.arrow(chunk), self.key, chunk)
+        return _arrow_part(self.arrow(chunk))
 
     def read_rejects(self, chunks: int) -> Iterator[tuple[str, str]]:
         """Skipped records, in the order of the sources."""
@@ -194,11 +205,6 @@ class Parts:
         if any(len(pair) != 2 for pair in metadata["rejects"]):
             raise DatabaseError(f"{path}: is damaged (rejects without a reason); {again}")
         return metadata
-
-
-def _label(plan: str, chunk: int) -> dict[bytes, bytes]:
-    """Metadata of an Arrow file."""
-    return {b"plan": plan.encode(), b"chunk": str(chunk).encode()}
 
 
 def describe_all(
@@ -245,9 +251,7 @@ def describe_all(
     return chunks, read
 
 
-def merge_parts(
-    parts: Sequence[MergedPart], schema: pa.Schema, path: Path, progress: Progress
-) -> Floats:
+def merge_parts(parts: Sequence[Part], schema: pa.Schema, path: Path, progress: Progress) -> Floats:
     """Write the molecules of all parts, which have this schema, into one Parquet file.
 
     Molecules with the same key and mass are one, described as by the record that came first, with
@@ -483,7 +487,7 @@ def _count(sources: Sources, progress: Progress) -> int:
 
 def _write(
     folder: Path,
-    parts: Sequence[MergedPart],
+    parts: Sequence[Part],
     new: int,
     old: Database | None,
     options: dict[str, Any],
@@ -494,9 +498,8 @@ def _write(
     """Write all files of a store."""
     molecules = folder / MOLECULES
     schema = part_schema(options["fingerprint"])
-    masses = merge_parts(
-        [*([_StoredPart(old)] if old else []), *parts], schema, molecules, progress
-    )
+    stored = [_stored_part(old)] if old else []
+    masses = merge_parts([*stored, *parts], schema, molecules, progress)
     save_array(folder / MASSES, masses)
     build_entries(molecules, folder, progress)
     listed = old.rejects_text() if old else "where\treason\n"
@@ -520,20 +523,3 @@ def _write(
     }
     MANIFEST.write(folder, metadata)
     Database.open(folder).check_form()
-
-
-class _StoredPart:
-    """The molecules of a store as one more part, before all others."""
-
-    def __init__(self, store: Database) -> None:
-        self._store = store
-
-    @property
-    def masses(self) -> Floats:
-        return self._store.masses
-
-    def rows(self, start: int, end: int) -> pa.Table:
-        table = self._store.range(start, end, [*COLUMNS, "bits", "fingerprint"])
-        schema = part_schema(self._store.fingerprint)
-        table = table.append_column("place", pa.array([-1] * table.num_rows, pa.int64()))
-        return table.select(schema.names).cast(schema)

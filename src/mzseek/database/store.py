@@ -58,18 +58,19 @@ class Matches(Tabular):
         """One row for each molecule."""
         names = [name for name in self.table.column_names if name not in _INNER]
         left_out = f"{len(self):,} of {self.total:,}" if self.capped else f"{len(self):,}"
-        columns = {name: [_shown(v) for v in self.table[name].to_pylist()] for name in names}
+        columns = {
+            name: [
+                "; ".join(map(str, value)) if isinstance(value, list) else value
+                for value in self.table[name].to_pylist()
+            ]
+            for name in names
+        }
         return Table(columns, f"{left_out} molecule{'s' if self.total != 1 else ''}")
 
     @property
     def capped(self) -> bool:
         """Whether some were left out."""
         return self.total > len(self)
-
-
-def _shown(value: Any) -> Any:
-    """Lists of names as one text."""
-    return "; ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def capped(
@@ -160,21 +161,6 @@ def rows_of(text: str, index: Entries) -> npt.NDArray[np.int64]:
     start = np.searchsorted(index, first, side="left")
     end = np.searchsorted(index, first | _ROWS, side="right")
     return (index[start:end] & _ROWS).astype(np.int64)
-
-
-def has_checksum(texts: Sequence[str], text: str) -> bool:
-    """Whether texts that an index has led to have the checksum of the one that was looked up."""
-    checksum = zlib.crc32(text.encode())
-    return all(zlib.crc32(of_row.encode()) == checksum for of_row in texts)
-
-
-def check_entries(index: Entries, molecules: int, where: object, remedy: str) -> None:
-    """Refuse entries that do not rise, or point beyond a store of so many molecules."""
-    if not len(index):
-        return
-    rises = bool((index[1:] > index[:-1]).all())
-    if not rises or int((index & _ROWS).max()) >= molecules:
-        raise DatabaseError(f"{where}: is damaged (places that do not rise); {remedy}")
 
 
 def _mass(formula: str) -> float:
@@ -315,14 +301,15 @@ class Database:
     def _entries(self, name: str, length: int | None) -> Entries:
         where = self.folder / name
         index = load_array(self._as_written(name), np.uint64, [length], DatabaseError, AGAIN, where)
-        check_entries(index, len(self), where, AGAIN)
+        rises = bool((index[1:] > index[:-1]).all())
+        if not rises or int((index & _ROWS).max(initial=0)) >= max(len(self), 1):
+            raise DatabaseError(f"{where}: is damaged (places that do not rise); {AGAIN}")
         return index
 
     @cached_property
     def masses(self) -> npt.NDArray[np.float64]:
         """Mass of every molecule, rising, memory-mapped."""
-        where = self.folder / MASSES
-        path = self._as_written(MASSES)
+        path, where = self._as_written(MASSES), self.folder / MASSES
         return load_array(path, np.float64, [len(self)], DatabaseError, AGAIN, where)
 
     def check_order(self) -> None:
@@ -565,7 +552,7 @@ class Database:
         """Rows with this text in a column, by the column's index."""
         rows = rows_of(text, index)
         texts = self.rows(rows, [column])[column].to_pylist()
-        if not has_checksum(texts, text):
+        if len({zlib.crc32(found.encode()) for found in (text, *texts)}) > 1:
             name = KEYS if column == "key" else LABELLED
             raise DatabaseError(
                 f"{self.folder}: {name} and {MOLECULES} disagree about {text}; {AGAIN}"

@@ -14,17 +14,18 @@ import numpy.typing as npt
 
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import DatasetError
+from mzseek.core.ragged import Ragged
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.build import nearest_similarity
 from mzseek.datasets.files import EMPTY_LIST, DatasetFiles
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.datasets.molecules import (
     Collected,
     MoleculeTable,
-    RawLists,
-    ResolvedLists,
+    SmilesLists,
     build_molecule_table,
     collect,
-    resolve,
+    is_first,
 )
 from mzseek.io.skipped import Skipped
 from mzseek.parallel.engine import Progress, silent
@@ -122,16 +123,15 @@ def _skipped(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterab
 
 
 def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
-    molecule = table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)]
+    molecule = table.index[data.spectrum_smiles]
     is_known = molecule >= 0
     masses = np.where(is_known, table.masses[molecule], np.nan)
     total = len(molecule)
-    codes = np.frombuffer(data.adduct_codes, dtype=np.int16)
+    codes, precursors, stated = data.adduct_codes, data.precursors, data.stated_masses
     expected = np.full(total, np.nan)
     for code, name in enumerate(data.adducts):
         adduct = parse_adduct(name)
         expected = np.where(codes == code, adduct.slope * masses + adduct.offset, expected)
-    precursors = np.frombuffer(data.precursors, dtype=np.float64)
     off = np.abs(precursors - expected) / precursors * 1e6
     yield _finding(
         "precursor conflicts", "fault", np.flatnonzero(off > PRECURSOR_PPM), total,
@@ -143,7 +143,6 @@ def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Findi
         "unknown adducts", "warning", np.flatnonzero(codes < 0), total,
         "no adduct: the precursor cannot be checked", lambda i: data.identifiers[i],
     )  # fmt: skip
-    stated = np.frombuffer(data.stated_masses, dtype=np.float64)
     yield _finding(
         "mass conflicts", "fault", np.flatnonzero(np.abs(stated - masses) > 0.01), total,
         "column parent_mass differs from the SMILES",
@@ -192,8 +191,7 @@ def _other_counts(data: Collected, table: MoleculeTable) -> Finding:
 
 
 def _leaks(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
-    folds = np.frombuffer(data.folds, dtype=np.int8)
-    molecule = table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)]
+    folds, molecule = data.folds, table.index[data.spectrum_smiles]
     usable = (folds >= 0) & (molecule >= 0)
     classes = table.inchikey_classes
     pairs = np.unique(np.stack([classes[molecule[usable]], folds[usable]]), axis=1)
@@ -229,12 +227,11 @@ def _leaks(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
 
 
 def _list_findings(
-    name: str, lists: RawLists, data: Collected, table: MoleculeTable, smiles: list[str]
+    name: str, raw: SmilesLists, data: Collected, table: MoleculeTable, smiles: list[str]
 ) -> Iterable[Finding]:
-    keys = np.frombuffer(lists.keys, dtype=np.int32)
-    counts = np.frombuffer(lists.counts, dtype=np.int32)
-    resolved = resolve(lists, table)
-    truth, member, target = resolved.truth, resolved.member, resolved.target
+    keys = raw.keys
+    truth, lists, member, identity = raw.resolve(table)
+    target = lists.repeat_per_list(truth)
 
     def of_lists(what: str, level: str, indices: Any, meaning: str) -> Finding:
         def show(index: int) -> str:
@@ -249,29 +246,31 @@ def _list_findings(
         indices = np.flatnonzero(marked)
         return _finding(what, level, indices, len(member), meaning, show, name)
 
-    measured = np.unique(table.index[np.frombuffer(data.spectrum_smiles, dtype=np.int32)])
+    measured = np.unique(table.index[data.spectrum_smiles])
     without = np.setdiff1d(measured[measured >= 0], truth)
     meaning = "measured molecules that no key stands for"
     yield _finding(
         "molecules without a list", "fault", without, len(measured), meaning,
         lambda molecule: table.smiles[molecule], name,
     )  # fmt: skip
-    missing = np.flatnonzero(~resolved.has_truth & (truth >= 0))
+    missing = np.flatnonzero(~lists.any(identity > 0) & (truth >= 0))
     yield of_lists("missing truths", "fault", missing, "the truth is not among its candidates")
     other = member != target
     meaning = (
         "another candidate has the truth's fingerprint (morgan2): no model of it tells them apart"
     )
-    yield of_candidates("fingerprint twins", "warning", resolved.same_fingerprint & other, meaning)
+    twins = ((identity & SAME_FINGERPRINT) > 0) & other
+    yield of_candidates("fingerprint twins", "warning", twins, meaning)
     meaning = "another candidate has the truth's first InChIKey block"
-    yield of_candidates("InChIKey twins", "warning", resolved.same_inchikey & other, meaning)
-    repeated = ~resolved.is_first(len(table))
+    twins = ((identity & SAME_INCHIKEY) > 0) & other
+    yield of_candidates("InChIKey twins", "warning", twins, meaning)
+    repeated = ~is_first(lists, member)
     meaning = "a candidate stands in its list more than once"
     yield of_candidates("repeated candidates", "warning", repeated, meaning)
-    revealed = _revealed_by_form(resolved, table)
+    revealed = _revealed_by_form(lists, member, target, table)
     meaning = "no other candidate has the truth's form (stereo, charges, isotopes, salt)"
     yield of_lists("truths told by their form", "warning", revealed, meaning)
-    single = np.flatnonzero(counts == 1)
+    single = np.flatnonzero(raw.counts == 1)
     level = "warning" if len(single) > _MANY * len(keys) else "note"
     yield of_lists("single-candidate lists", level, single, "hit rate 1 whatever the model")
     changed = [i for i in np.flatnonzero(truth >= 0) if smiles[keys[i]] != table.smiles[truth[i]]]
@@ -289,16 +288,20 @@ def _list_findings(
         yield of_candidates("candidates of another mass", "warning", stray, meaning)
 
 
-def _revealed_by_form(resolved: ResolvedLists, table: MoleculeTable) -> npt.NDArray[np.int64]:
+def _revealed_by_form(
+    lists: Ragged,
+    member: npt.NDArray[np.int64],
+    target: npt.NDArray[np.int64],
+    table: MoleculeTable,
+) -> npt.NDArray[np.int64]:
     """Lists of several candidates in which the truth is written like no other."""
-    list_index, member, target = resolved.list_index, resolved.member, resolved.target
     codes: dict[tuple[bool, ...], int] = {}
     used = np.unique(np.concatenate([member, target]))
     form = np.zeros(len(table), dtype=np.int64)
     form[used] = [codes.setdefault(_form(table.smiles[i]), len(codes)) for i in used]
     other = member != target
-    same_form = list_index[other & (form[member] == form[target])]
-    return np.setdiff1d(list_index[other], same_form)
+    same_form = lists.list_index[other & (form[member] == form[target])]
+    return np.setdiff1d(lists.list_index[other], same_form)
 
 
 def _form(smiles: str) -> tuple[bool, ...]:

@@ -1,18 +1,18 @@
 """Files and arrays of a prepared folder: names, forms and versions."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from mzseek.core.errors import CacheError
+from mzseek.core.ragged import pointers
 from mzseek.core.registry import FOLDS
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, save_array
@@ -22,7 +22,7 @@ _DECODED_AT_ONCE = 4_096
 
 
 class TextColumn(Sequence[str]):
-    """Read-only strings on disk, decoded one at a time.
+    """Read-only strings on disk, decoded when they are read.
 
     Parameters
     ----------
@@ -39,10 +39,14 @@ class TextColumn(Sequence[str]):
     """
 
     def __init__(self, *parts: tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], object]) -> None:
+        texts = []
         for ends, data, where in parts:
-            check_pointers(np.concatenate([[0], ends]), len(data), f"{where}.ends.npy", CacheError)
-        self._parts = parts
-        self._begins = list(accumulate((len(ends) for ends, _, _ in parts), initial=0))
+            offsets = np.concatenate([np.zeros(1, np.int64), ends])
+            check_pointers(offsets, len(data), f"{where}.ends.npy", CacheError)
+            buffers = pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))
+            texts.append(pa.LargeStringArray.from_buffers(len(ends), *buffers))
+        self._texts = pa.chunked_array(texts, pa.large_string())
+        self._names = [where for _, _, where in parts]
 
     @staticmethod
     def write(folder: Path, name: str, values: Iterable[str]) -> None:
@@ -53,7 +57,7 @@ class TextColumn(Sequence[str]):
         save_array(folder / f"{name}.data.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
 
     def __len__(self) -> int:
-        return self._begins[-1]
+        return len(self._texts)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -63,28 +67,21 @@ class TextColumn(Sequence[str]):
         """A string, or a list of some."""
         if isinstance(index, slice):
             return [self[row] for row in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        index %= len(self)
-        part = bisect_right(self._begins, index) - 1
-        return next(self._decode(part, index - self._begins[part], 1))
+        try:
+            return str(self._texts[int(index)].as_py())
+        except UnicodeDecodeError as error:
+            starts = pointers([len(part) for part in self._texts.chunks])
+            part = int(np.searchsorted(starts, index % len(self), side="right")) - 1
+            row = index % len(self) - starts[part]
+            raise CacheError(f"{self._names[part]}.data.npy: entry {row:,} is no text") from error
 
     def __iter__(self) -> Iterator[str]:
-        # Some thousands at a time: indexing a memory-mapped array one number at a time is slow.
-        for part, (ends, _, _) in enumerate(self._parts):
-            for first in range(0, len(ends), _DECODED_AT_ONCE):
-                yield from self._decode(part, first, _DECODED_AT_ONCE)
-
-    def _decode(self, part: int, first: int, count: int) -> Iterator[str]:
-        ends, data, where = self._parts[part]
-        start = int(ends[first - 1]) if first else 0
-        stops = ends[first : first + count].tolist()
-        text = data[start : stops[-1]].tobytes()
-        for row, (begin, end) in enumerate(pairwise([start, *stops]), first):
+        # Some thousands at a time: indexing one at a time is slow.
+        for start in range(0, len(self), _DECODED_AT_ONCE):
             try:
-                yield text[begin - start : end - start].decode()
-            except UnicodeDecodeError as error:
-                raise CacheError(f"{where}.data.npy: entry {row:,} is no text") from error
+                yield from self._texts.slice(start, _DECODED_AT_ONCE).to_pylist()
+            except UnicodeDecodeError:
+                yield from self[start : start + _DECODED_AT_ONCE]  # which says where it is
 
 
 FIELDS = {
@@ -202,17 +199,6 @@ def is_for_training(metadata: Mapping[str, Any]) -> bool:
     (True, False)
     """
     return "negatives" in metadata
-
-
-def drawn_by(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """How lists were drawn from a database; empty for lists that came with the data.
-
-    Examples
-    --------
-    >>> drawn_by({"lists": 2, "matched": {"by": "mass"}}), drawn_by({"lists": 2})
-    ({'by': 'mass'}, {})
-    """
-    return dict(metadata.get("negatives") or metadata.get("matched") or {})
 
 
 @dataclass(frozen=True)

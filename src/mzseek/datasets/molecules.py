@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,10 @@ from mzseek.chem.fingerprint_kinds import molecule_rows
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import DescribedMolecule, describe_molecules, parse_molecule, standardise
 from mzseek.core.errors import DatasetError, MoleculeError, Reason
-from mzseek.core.ragged import pointers
+from mzseek.core.ragged import Ragged, pointers
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.files import read_candidates, read_table
+from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.spectra.binning import HIGH, LOW
@@ -174,17 +175,66 @@ def row_classes(
     return np.unique(np.frombuffer(digests, dtype="V16"), return_inverse=True)[1].astype(np.int64)
 
 
-@dataclass
-class RawLists:
-    """Lists of one setting: SMILES numbers of the keys, list lengths, SMILES numbers in them."""
+@dataclass(frozen=True)
+class SmilesLists:
+    """Candidate lists as their file has them; a SMILES is the number that `Collected` gives it.
+
+    Attributes
+    ----------
+    source : str
+    keys, counts : int32 arrays, one entry a list
+        SMILES of the molecule that the list is for, and length of the list.
+    members : int32 array
+        SMILES in the lists.
+    """
 
     source: str
-    keys: array[int] = field(default_factory=lambda: array("i"))
-    counts: array[int] = field(default_factory=lambda: array("i"))
-    members: array[int] = field(default_factory=lambda: array("i"))
+    keys: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int32]
+    members: npt.NDArray[np.int32]
+
+    def resolve(
+        self, table: MoleculeTable
+    ) -> tuple[npt.NDArray[np.int64], Ragged, npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """Look the SMILES up in the table; candidates and lists that it refused are left out.
+
+        Returns
+        -------
+        truths : int64 array, one entry a list
+            The molecule that the key stands for, or -1, of a list that is then empty.
+        lists : Ragged
+        molecules : int64 array, one entry a candidate
+        identity : uint8 array, one entry a candidate
+            As in `mzseek.datasets.prepared.CandidateLists`.
+        """
+        truths = table.index[self.keys].astype(np.int64)
+        list_index = np.repeat(np.arange(len(truths)), self.counts)
+        molecules = table.index[self.members].astype(np.int64)
+        valid = (molecules >= 0) & (truths[list_index] >= 0)
+        list_index, molecules = list_index[valid], molecules[valid]
+        truth = truths[list_index]
+        prints, keys = table.fingerprint_classes, table.inchikey_classes
+        identity = SAME_FINGERPRINT * (prints[molecules] == prints[truth])
+        identity = identity + SAME_INCHIKEY * (keys[molecules] == keys[truth])
+        lists = Ragged(np.bincount(list_index, minlength=len(truths)))
+        return truths, lists, molecules, identity.astype(np.uint8)
 
 
-@dataclass
+def is_first(lists: Ragged, values: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Whether each value is in its list for the first time.
+
+    Examples
+    --------
+    >>> is_first(Ragged(np.array([3, 1])), np.array([5, 7, 5, 5])).tolist()
+    [True, True, False, True]
+    """
+    first = np.zeros(len(values), dtype=bool)
+    width = values.max(initial=0) + 1
+    first[np.unique(lists.list_index * width + values, return_index=True)[1]] = True
+    return first
+
+
+@dataclass(frozen=True)
 class Collected:
     """What was read, before any molecule was parsed; one entry for each spectrum where not said.
 
@@ -192,35 +242,37 @@ class Collected:
     ----------
     smiles : dict of str to int
         Each distinct SMILES of the data set, and its number.
-    spectrum_smiles : int32
-        Number of each spectrum's SMILES.
-    stated_formulas, stated_masses, stated_inchikey14
-        Values of the table itself (empty or NaN where it has none).
-    lists : dict of str to RawLists
+    adducts : list of str
+        Each distinct adduct, at its code.
+    lists : dict of str to SmilesLists
         Candidate lists of each retrieval setting.
     skipped : list of (where, reason)
+    spectrum_smiles : int32
+        Number of each spectrum's SMILES.
+    folds, adduct_codes : int8, int16
+        -1 where the table has none.
+    mz, intensities : float64, float32
+        Peaks of all spectra, ``peak_counts`` of each.
+    stated_formulas, stated_masses, stated_inchikey14
+        Values of the table itself (empty or NaN where it has none).
     """
 
-    smiles: dict[str, int] = field(default_factory=dict)
-    identifiers: list[str] = field(default_factory=list)
-    spectrum_smiles: array[int] = field(default_factory=lambda: array("i"))
-    folds: array[int] = field(default_factory=lambda: array("b"))
-    precursors: array[float] = field(default_factory=lambda: array("d"))
-    energies: array[float] = field(default_factory=lambda: array("f"))
-    adducts: list[str] = field(default_factory=list)
-    adduct_codes: array[int] = field(default_factory=lambda: array("h"))
-    peak_counts: array[int] = field(default_factory=lambda: array("i"))
-    mz: array[float] = field(default_factory=lambda: array("d"))
-    intensities: array[float] = field(default_factory=lambda: array("f"))
-    stated_formulas: list[str] = field(default_factory=list)
-    stated_masses: array[float] = field(default_factory=lambda: array("d"))
-    stated_inchikey14: list[str] = field(default_factory=list)
-    lists: dict[str, RawLists] = field(default_factory=dict)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-
-    def number(self, smiles: str) -> int:
-        """Number of a SMILES, new or known."""
-        return self.smiles.setdefault(smiles, len(self.smiles))
+    smiles: dict[str, int]
+    adducts: list[str]
+    lists: dict[str, SmilesLists]
+    skipped: list[tuple[str, str]]
+    identifiers: list[str]
+    stated_formulas: list[str]
+    stated_inchikey14: list[str]
+    stated_masses: npt.NDArray[np.float64]
+    spectrum_smiles: npt.NDArray[np.int32]
+    folds: npt.NDArray[np.int8]
+    precursors: npt.NDArray[np.float64]
+    energies: npt.NDArray[np.float32]
+    adduct_codes: npt.NDArray[np.int16]
+    peak_counts: npt.NDArray[np.int32]
+    mz: npt.NDArray[np.float64]
+    intensities: npt.NDArray[np.float32]
 
     def skip(self, where: str, reason: str) -> None:
         """Note a record that cannot be used."""
@@ -240,102 +292,71 @@ def collect(
 
     A spectrum needs a peak between ``low`` and ``high``.
     """
-    collected = Collected()
-    adduct_code: dict[str, int] = {}
-    for spectrum in read_table(spectra, collected.skip, intensity_floor):
+    numbers: dict[str, int] = {}
+    codes: dict[str, int] = {}
+    skipped: list[tuple[str, str]] = []
+    identifiers: list[str] = []
+    formulas: list[str] = []
+    keys: list[str] = []
+    columns = {
+        "spectrum_smiles": array("i"), "folds": array("b"), "precursors": array("d"),
+        "energies": array("f"), "adduct_codes": array("h"), "stated_masses": array("d"),
+        "peak_counts": array("i"), "mz": array("d"), "intensities": array("f"),
+    }  # fmt: skip
+
+    def number_of(smiles: str) -> int:
+        return numbers.setdefault(smiles, len(numbers))
+
+    def skip(where: str, reason: str) -> None:
+        skipped.append((where, reason))
+
+    for spectrum in read_table(spectra, skip, intensity_floor):
         if not ((spectrum.mz >= low) & (spectrum.mz <= high)).any():
             reason = f"has no peak between m/z {low:g} and {high:g}"
-            collected.skip(f"{spectra}: {spectrum.identifier}", Reason(reason, "no-peaks"))
+            skip(f"{spectra}: {spectrum.identifier}", Reason(reason, "no-peaks"))
             continue
-        stated = spectrum.metadata
+        stated, adduct = spectrum.metadata, spectrum.adduct
         fold = stated.get("fold")
-        adduct = spectrum.adduct
-        collected.identifiers.append(spectrum.identifier)
-        collected.spectrum_smiles.append(collected.number(stated["smiles"]))
-        collected.folds.append(FOLDS.index(fold) if fold in FOLDS else -1)
-        collected.precursors.append(spectrum.precursor_mz)
-        collected.energies.append(_number(stated.get("collision_energy", "")))
-        collected.adduct_codes.append(
-            -1 if adduct is None else adduct_code.setdefault(adduct, len(adduct_code))
+        identifiers.append(spectrum.identifier)
+        formulas.append(stated.get("formula", ""))
+        keys.append(stated.get("inchikey", "")[:14])
+        columns["spectrum_smiles"].append(number_of(stated["smiles"]))
+        columns["folds"].append(FOLDS.index(fold) if fold in FOLDS else -1)
+        columns["precursors"].append(spectrum.precursor_mz)
+        columns["energies"].append(_number(stated.get("collision_energy", "")))
+        columns["adduct_codes"].append(
+            -1 if adduct is None else codes.setdefault(adduct, len(codes))
         )
-        collected.stated_formulas.append(stated.get("formula", ""))
-        collected.stated_masses.append(_number(stated.get("parent_mass", "")))
-        collected.stated_inchikey14.append(stated.get("inchikey", "")[:14])
-        collected.peak_counts.append(len(spectrum))
-        collected.mz.frombytes(spectrum.mz.tobytes())
-        collected.intensities.frombytes(spectrum.intensities.astype(np.float32).tobytes())
-        if len(collected.identifiers) % 1000 == 0:
-            progress("spectra", len(collected.identifiers))
-    collected.adducts = list(adduct_code)
-    progress("spectra", len(collected.identifiers))
-    if not collected.identifiers:
-        first = f" (the first: {collected.skipped[0][1]})" if collected.skipped else ""
+        columns["stated_masses"].append(_number(stated.get("parent_mass", "")))
+        columns["peak_counts"].append(len(spectrum))
+        columns["mz"].frombytes(spectrum.mz.tobytes())
+        columns["intensities"].frombytes(spectrum.intensities.astype(np.float32).tobytes())
+        if len(identifiers) % 1000 == 0:
+            progress("spectra", len(identifiers))
+    progress("spectra", len(identifiers))
+    if not identifiers:
+        first = f" (the first: {skipped[0][1]})" if skipped else ""
         raise DatasetError(f"{spectra}: no spectrum could be used{first}")
+    lists = {}
     for name, path in candidates.items():
-        lists = collected.lists[name] = RawLists(str(path))
-        for key, members in read_candidates(path, collected.skip):
-            lists.keys.append(collected.number(key))
-            lists.counts.append(len(members))
-            lists.members.extend([collected.number(member) for member in members])
-            if len(lists.keys) % 500 == 0:
-                progress(f"{name} candidates", len(lists.keys))
-        progress(f"{name} candidates", len(lists.keys))
-    return collected
+        list_keys, counts, members = array("i"), array("i"), array("i")
+        for key, smiles in read_candidates(path, skip):
+            list_keys.append(number_of(key))
+            counts.append(len(smiles))
+            members.extend([number_of(member) for member in smiles])
+            if len(counts) % 500 == 0:
+                progress(f"{name} candidates", len(counts))
+        progress(f"{name} candidates", len(counts))
+        lists[name] = SmilesLists(str(path), *map(_as_numpy, (list_keys, counts, members)))
+    arrays = {name: _as_numpy(values) for name, values in columns.items()}
+    return Collected(numbers, list(codes), lists, skipped, identifiers, formulas, keys, **arrays)
+
+
+def _as_numpy(values: array[Any]) -> npt.NDArray[Any]:
+    return np.frombuffer(values, values.typecode)
 
 
 def _number(text: str) -> float:
     """Number that a field begins with (``30 eV``, ``35 % (nominal)``), else NaN."""
     value = leading_number(text)
     return float("nan") if value is None or math.isinf(value) else value
-
-
-@dataclass(frozen=True)
-class ResolvedLists:
-    """Candidates whose SMILES, and whose list's key, could be parsed; in the file's order.
-
-    Attributes
-    ----------
-    truth : int64, one a list
-        The molecule that the key stands for, or -1.
-    list_index, member, target : int64, one a candidate
-        Its list, its molecule, and its list's truth.
-    same_fingerprint, same_inchikey : bool, one a candidate
-        Whether it is, in that sense, the truth.
-    """
-
-    truth: npt.NDArray[np.int64]
-    list_index: npt.NDArray[np.int64]
-    member: npt.NDArray[np.int64]
-    target: npt.NDArray[np.int64]
-    same_fingerprint: npt.NDArray[np.bool_]
-    same_inchikey: npt.NDArray[np.bool_]
-
-    @property
-    def has_truth(self) -> npt.NDArray[np.bool_]:
-        """Whether each list holds its truth, in one sense or the other."""
-        has = np.zeros(len(self.truth), dtype=bool)
-        has[self.list_index[self.same_fingerprint | self.same_inchikey]] = True
-        return has
-
-    def is_first(self, molecules: int) -> npt.NDArray[np.bool_]:
-        """Whether each candidate stands in its list for the first time."""
-        first = np.zeros(len(self.member), dtype=bool)
-        first[np.unique(self.list_index * molecules + self.member, return_index=True)[1]] = True
-        return first
-
-
-def resolve(lists: RawLists, table: MoleculeTable) -> ResolvedLists:
-    """Look the lists' SMILES up in the table."""
-    truth = table.index[np.frombuffer(lists.keys, dtype=np.int32)].astype(np.int64)
-    counts = np.frombuffer(lists.counts, dtype=np.int32)
-    list_index = np.repeat(np.arange(len(counts)), counts)
-    member = table.index[np.frombuffer(lists.members, dtype=np.int32)].astype(np.int64)
-    valid = (member >= 0) & (truth[list_index] >= 0)
-    list_index, member = list_index[valid], member[valid]
-    target = truth[list_index]
-    prints, keys = table.fingerprint_classes, table.inchikey_classes
-    return ResolvedLists(
-        truth, list_index, member, target,
-        prints[member] == prints[target],
-        keys[member] == keys[target],
-    )  # fmt: skip

@@ -24,8 +24,6 @@ from mzseek.datasets.layout import (
     KIND,
     LIST_PARTS,
     MANIFEST,
-    SAME_FINGERPRINT,
-    SAME_INCHIKEY,
     SKIPPED_FILE,
     WITH_SEGMENTS,
     Array,
@@ -40,10 +38,10 @@ from mzseek.datasets.layout import (
 from mzseek.datasets.molecules import (
     Collected,
     MoleculeTable,
-    RawLists,
+    SmilesLists,
     build_molecule_table,
     collect,
-    resolve,
+    is_first,
 )
 from mzseek.datasets.prepared import CandidateLists, Prepared, read_manifest
 from mzseek.io import StrPath, atomic_directory, sole_writer
@@ -126,9 +124,7 @@ def append_segment(
                 if path.name not in old["files"] and is_leftover(path.name)
             )  # fmt: skip
             _write_molecules(folder, molecules, number)
-            for part in LIST_PARTS:
-                name = in_segment(number, f"candidates.{part}")
-                save_array(path_of(folder, name), getattr(lists, part))
+            _save_lists(folder, in_segment(number, "candidates"), lists)
             written = sorted(folder.glob(in_segment(number, "*")))
             manifest["files"] |= {path.name: measured(path) for path in written}
             Prepared(folder, manifest).check_arrays()
@@ -324,7 +320,7 @@ def _write_spectra(
     options: PrepareOptions,
 ) -> dict[str, Any]:
     """Write spectra whose molecule could be parsed; note the others, and refused candidates."""
-    numbers = np.frombuffer(collected.spectrum_smiles, dtype=np.int32)
+    numbers = collected.spectrum_smiles
     molecule = table.index[numbers]
     for spectrum in np.flatnonzero(molecule < 0):
         where = f"{source}: {collected.identifiers[spectrum]}"
@@ -340,11 +336,9 @@ def _write_spectra(
     def save(name: str, values: npt.NDArray[Any]) -> None:
         save_array(path_of(folder, name), values)
 
-    peak_counts = np.frombuffer(collected.peak_counts, dtype=np.int32)
-    usable_peaks = np.repeat(usable, peak_counts)
-    peak_counts = peak_counts[usable]
-    mz = np.frombuffer(collected.mz, dtype=np.float64)[usable_peaks]
-    intensities = np.frombuffer(collected.intensities, dtype=np.float32)[usable_peaks]
+    usable_peaks = np.repeat(usable, collected.peak_counts)
+    peak_counts = collected.peak_counts[usable]
+    mz, intensities = collected.mz[usable_peaks], collected.intensities[usable_peaks]
     save(Array.PEAK_POINTERS, pointers(peak_counts))
     save(Array.PEAK_MZ, mz)
     save(Array.PEAK_INTENSITIES, intensities)
@@ -354,12 +348,12 @@ def _write_spectra(
     save(Array.BIN_POINTERS, bins.indptr.astype(np.int64))
     save(Array.BIN_COLUMNS, bins.indices.astype(np.int32))
     save(Array.BIN_VALUES, bins.data)
-    folds = np.frombuffer(collected.folds, dtype=np.int8)[usable]
+    folds = collected.folds[usable]
     save(Array.MOLECULE, molecule[usable])
     save(Array.FOLD, folds)
-    save(Array.PRECURSOR_MZ, np.frombuffer(collected.precursors, dtype=np.float64)[usable])
-    save(Array.COLLISION_ENERGY, np.frombuffer(collected.energies, dtype=np.float32)[usable])
-    save(Array.ADDUCT, np.frombuffer(collected.adduct_codes, dtype=np.int16)[usable])
+    save(Array.PRECURSOR_MZ, collected.precursors[usable])
+    save(Array.COLLISION_ENERGY, collected.energies[usable])
+    save(Array.ADDUCT, collected.adduct_codes[usable])
     identifiers = [collected.identifiers[i] for i in np.flatnonzero(usable)]
     TextColumn.write(folder, Array.IDENTIFIER, identifiers)
     return {
@@ -386,40 +380,42 @@ def _write_molecules(folder: Path, table: MoleculeTable, segment: int = 0) -> No
 
 
 def _write_lists(
-    folder: Path, name: str, lists: RawLists, table: MoleculeTable, collected: Collected
+    folder: Path, name: str, raw: SmilesLists, table: MoleculeTable, collected: Collected
 ) -> dict[str, Any]:
     """Write lists as indices into the table, each candidate once, marked where it is the truth."""
-    resolved = resolve(lists, table)
-    truth, has_truth = resolved.truth, resolved.has_truth
+    truths, lists, molecules, identity = raw.resolve(table)
+    has_truth = lists.any(identity > 0)
     # Of several keys for one molecule, the first whose list has the truth.
     rows = np.flatnonzero(has_truth)
-    usable = np.zeros(len(truth), dtype=bool)
-    usable[rows[np.unique(truth[rows], return_index=True)[1]]] = True
+    usable = np.zeros(len(truths), dtype=bool)
+    usable[rows[np.unique(truths[rows], return_index=True)[1]]] = True
     smiles = list(collected.smiles)
     for row in np.flatnonzero(~usable):
-        where = f"{lists.source}: {smiles[lists.keys[row]][:60]}"
-        if truth[row] < 0:
+        where = f"{raw.source}: {smiles[raw.keys[row]][:60]}"
+        if truths[row] < 0:
             collected.skip(where, Reason("its key was refused", "bad-molecule"))
         elif not has_truth[row]:
             collected.skip(where, Reason("the molecule is not among its candidates", "no-truth"))
         else:
             collected.skip(where, Reason("another key stands for the same molecule", "duplicate"))
-    chosen = resolved.is_first(len(table)) & usable[resolved.list_index]
-    identity = SAME_FINGERPRINT * resolved.same_fingerprint + SAME_INCHIKEY * resolved.same_inchikey
-    sizes = np.bincount(resolved.list_index[chosen], minlength=len(truth))[usable]
+    chosen = is_first(lists, molecules) & usable[lists.list_index]
+    sizes = np.bincount(lists.list_index[chosen], minlength=len(truths))[usable]
     list_of = np.full(len(table), -1, dtype=np.int32)
-    list_of[truth[usable]] = np.arange(int(usable.sum()))
-    arrays: tuple[npt.NDArray[Any], ...] = (
-        pointers(sizes), resolved.member[chosen].astype(np.int32),
-        identity[chosen].astype(np.uint8), list_of,
-    )  # fmt: skip
-    for part, array in zip(LIST_PARTS, arrays, strict=True):
-        save_array(path_of(folder, f"candidates.{name}.{part}"), array)
-    measured = np.unique(table.index[np.frombuffer(collected.spectrum_smiles, dtype=np.int32)])
+    list_of[truths[usable]] = np.arange(len(sizes))
+    written = CandidateLists(
+        pointers(sizes), molecules[chosen].astype(np.int32), identity[chosen], list_of
+    )
+    _save_lists(folder, f"candidates.{name}", written)
+    measured = np.unique(table.index[collected.spectrum_smiles])
     return {
         "molecules_without": int((list_of[measured[measured >= 0]] < 0).sum()),
         "lists": len(sizes),
         "candidates": int(chosen.sum()),
-        "largest": int(sizes.max()) if len(sizes) else 0,
+        "largest": int(sizes.max(initial=0)),
         "median": float(np.median(sizes)) if len(sizes) else 0.0,
     }
+
+
+def _save_lists(folder: Path, name: str, lists: CandidateLists) -> None:
+    for part in LIST_PARTS:
+        save_array(path_of(folder, f"{name}.{part}"), getattr(lists, part))

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from mzseek.chem.fingerprinting import check_version
 from mzseek.core.errors import CacheError
-from mzseek.core.ragged import gather_indices, pointers
+from mzseek.core.ragged import gather, gather_indices, pointers
 from mzseek.core.registry import FOLDS, check_name
 from mzseek.core.text import Table, Tabular
 from mzseek.datasets.layout import (
@@ -24,7 +24,6 @@ from mzseek.datasets.layout import (
     TextColumn,
     array_forms,
     base_count,
-    drawn_by,
     in_segment,
     is_for_training,
     list_array,
@@ -68,11 +67,19 @@ class CandidateLists:
         """Candidates of a measured molecule (none if it has no list)."""
         # Molecules of segments are candidates, and never measured.
         row = int(self.list_of[molecule]) if molecule < len(self.list_of) else -1
-        return (
-            self.molecules[self.indptr[row] : self.indptr[row + 1]]
-            if row >= 0
-            else (self.molecules[:0])
-        )
+        start, end = self.indptr[row : row + 2] if row >= 0 else (0, 0)
+        return self.molecules[start:end]
+
+    def select(self, molecules: npt.NDArray[np.integer]) -> "CandidateLists":
+        """Copy the lists of measured molecules, each named once, into memory, in this order."""
+        rows = np.asarray(self.list_of)[molecules]
+        has_list = rows >= 0
+        rows = rows[has_list]
+        _, (members, identity) = gather(self.indptr, (self.molecules, self.identity), rows)
+        list_of = np.full(len(self.list_of), -1, np.int32)
+        list_of[molecules[has_list]] = np.arange(len(rows))
+        indptr = pointers(self.sizes[rows])
+        return CandidateLists(indptr, np.asarray(members), np.asarray(identity), list_of)
 
 
 class Prepared(Tabular):
@@ -309,7 +316,8 @@ class Prepared(Tabular):
 
     def drawn_by(self, setting: str) -> dict[str, Any]:
         """How lists were mined, or matched; empty for those that came with the data."""
-        return drawn_by(self.manifest["candidates"].get(setting, {}))
+        lists = self.manifest["candidates"].get(setting, {})
+        return dict(lists.get("negatives") or lists.get("matched") or {})
 
     @property
     def base_molecules(self) -> int:

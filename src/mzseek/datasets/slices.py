@@ -8,106 +8,12 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.core.errors import CacheError
-from mzseek.core.ragged import gather, pointers
+from mzseek.core.ragged import Ragged, gather, pointers
 from mzseek.core.registry import check_name
 from mzseek.datasets.layout import IDENTITY_BITS, SAME_FINGERPRINT, SAME_INCHIKEY
-from mzseek.datasets.prepared import Prepared
+from mzseek.datasets.prepared import CandidateLists, Prepared
 
 _GATHERED_AT_ONCE = 200_000
-
-
-class LoadedLists:
-    """Candidates' bits in the order of their lists, held in memory as 16-bit positions.
-
-    A batch of lists is then a few dozen contiguous copies. It takes 2 bytes a set bit: 60 MB for
-    the lists of 4,400 molecules of MassBank, 0.7 GB at MassSpecGym's size.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    setting : str
-        Name of the candidate lists.
-    molecules : int array
-        Measured molecules whose lists are wanted, each once.
-    """
-
-    def __init__(
-        self, prepared: Prepared, setting: str, molecules: npt.NDArray[np.integer]
-    ) -> None:
-        self._prepared, self._setting = prepared, setting
-        lists = prepared.candidates(setting)
-        numbers = np.asarray(lists.list_of)[molecules]
-        numbers = numbers[numbers >= 0]
-        counts = lists.sizes[numbers]
-        # Where a measured molecule's list begins, as a number of candidates; -1 where it has none.
-        self._list_row = np.full(len(lists.list_of), -1, np.int64)
-        self._list_row[molecules[lists.list_of[molecules] >= 0]] = np.arange(len(numbers))
-        self._indptr = pointers(counts)
-        _, members = gather(lists.indptr, (lists.molecules, lists.identity), numbers)
-        self.molecules, self.identity = map(np.asarray, members)
-        sizes = self._sizes = prepared.fingerprint_sizes[self.molecules]
-        self._bit_indptr = pointers(sizes)
-        self._bits = np.empty(int(sizes.sum()), np.uint16)
-        for start in range(0, len(self.molecules), _GATHERED_AT_ONCE):
-            end = min(start + _GATHERED_AT_ONCE, len(self.molecules))
-            rows = prepared.fingerprint_rows(self.molecules[start:end])
-            self._bits[self._bit_indptr[start] : self._bit_indptr[end]] = rows.indices
-
-    def labelled(self, identity: int) -> npt.NDArray[np.bool_]:
-        """For each molecule of the table, whether it has a list with the truth labelled in it."""
-        has_label = np.zeros(len(self._list_row), bool)
-        has = np.flatnonzero(self._list_row >= 0)
-        if len(has):
-            hits = pointers((self.identity & identity) > 0)
-            row = self._list_row[has]
-            has_label[has] = hits[self._indptr[row + 1]] > hits[self._indptr[row]]
-        return has_label
-
-    def _rows_of(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        row: npt.NDArray[np.int64] = self._list_row[molecules]
-        if row.min(initial=0) < 0:
-            smiles = self._prepared.smiles[int(molecules[int(row.argmin())])]
-            raise CacheError(
-                f"{self._prepared.folder}: {smiles} has no {self._setting} candidates, or they "
-                "were not asked for"
-            )
-        return row
-
-    def of(
-        self, molecules: npt.NDArray[np.integer]
-    ) -> tuple[
-        npt.NDArray[np.int64],
-        npt.NDArray[np.int32],
-        npt.NDArray[np.uint16],
-        npt.NDArray[np.uint8],
-    ]:
-        """Lists of the molecules asked for: counts, bits a candidate, the bits, identities."""
-        row = self._rows_of(molecules)
-        starts, ends = self._indptr[row], self._indptr[row + 1]
-        ranges = [slice(s, e) for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
-        first, last = self._bit_indptr[starts].tolist(), self._bit_indptr[ends].tolist()
-        return (
-            ends - starts,
-            np.concatenate([self._sizes[span] for span in ranges]),
-            np.concatenate([self._bits[s:e] for s, e in zip(first, last, strict=True)]),
-            np.concatenate([self.identity[span] for span in ranges]),
-        )
-
-    def counts(self, molecules: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-        """Candidates in the list of each of the molecules."""
-        row = self._rows_of(molecules)
-        return np.asarray(self._indptr[row + 1] - self._indptr[row])
-
-    def members(
-        self, molecules: npt.NDArray[np.integer]
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """The lists of the molecules strung together: candidates, and in what sense each is it."""
-        _, (members, identity) = gather(
-            self._indptr, (self.molecules, self.identity), self._rows_of(molecules)
-        )
-        return members, identity
-
-
 MAX_PEAKS = 128
 
 
@@ -173,6 +79,10 @@ class PeakSlices(NamedTuple):
 class Slices:
     """Gathers spectra, fingerprints and candidate lists: no per-candidate Python, no dense rows.
 
+    Bits of candidates are held in memory in the order of the lists, so that a batch of lists is a
+    few dozen contiguous copies. It takes 2 bytes a set bit: 60 MB for the lists of 4,400 molecules
+    of MassBank, 0.7 GB at MassSpecGym's size.
+
     Parameters
     ----------
     prepared : Prepared
@@ -197,7 +107,8 @@ class Slices:
         self.identity = identity
         self._bits = int(prepared.manifest["fingerprint_bits"])
         molecules = np.unique(prepared.molecule[queries])
-        self.stores = {name: LoadedLists(prepared, name, molecules) for name in settings}
+        self.stores = {name: prepared.candidates(name).select(molecules) for name in settings}
+        self._list_bits = {name: _bits_of_lists(prepared, self.stores[name]) for name in settings}
         # Views without numpy's memmap class, whose every slice costs a microsecond more.
         self._indptr = np.asarray(prepared.bins.indptr)
         self._columns = np.asarray(prepared.bins.indices)
@@ -212,8 +123,9 @@ class Slices:
         With an identity, only those in whose list the truth is labelled in that sense.
         """
         label = IDENTITY_BITS[identity] if identity else SAME_FINGERPRINT | SAME_INCHIKEY
-        usable = self.stores[setting].labelled(label)
-        return queries[usable[self.prepared.molecule[queries]]]
+        lists = self.stores[setting]
+        has_truth = np.append(Ragged(lists.sizes).any((lists.identity & label) > 0), False)
+        return queries[has_truth[lists.list_of[self.prepared.molecule[queries]]]]
 
     def bins(self, queries: npt.NDArray[np.int64]) -> RowSlices:
         """Binned spectra."""
@@ -228,10 +140,32 @@ class Slices:
 
     def lists(self, queries: npt.NDArray[np.int64], setting: str) -> ListSlices:
         """The candidates of the spectra asked for, which must all have a list."""
-        counts, sizes, bits, identity = self.stores[setting].of(self.prepared.molecule[queries])
-        indptr = pointers(sizes, np.int32)
+        rows, lists = self._list_rows(queries, setting), self.stores[setting]
+        sizes, bit_indptr, list_bits = self._list_bits[setting]
+        _, (bits_set, identity) = gather(lists.indptr, (sizes, lists.identity), rows)
+        _, (bits,) = gather(bit_indptr, (list_bits,), rows)
         labels = (identity & IDENTITY_BITS[self.identity]) > 0
-        return ListSlices(RowSlices(indptr, bits, None, self._bits), counts, labels)
+        candidates = RowSlices(pointers(bits_set, np.int32), bits, None, self._bits)
+        return ListSlices(candidates, lists.sizes[rows], labels)
+
+    def members(
+        self, queries: npt.NDArray[np.int64], setting: str
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+        """Length of each spectrum's list, the candidates, and in what sense each is the truth."""
+        rows, lists = self._list_rows(queries, setting), self.stores[setting]
+        _, (molecules, identity) = gather(lists.indptr, (lists.molecules, lists.identity), rows)
+        return lists.sizes[rows], molecules, identity
+
+    def _list_rows(self, queries: npt.NDArray[np.int64], setting: str) -> npt.NDArray[np.int32]:
+        molecules = self.prepared.molecule[queries]
+        rows = self.stores[setting].list_of[molecules]
+        if rows.min(initial=0) < 0:
+            smiles = self.prepared.smiles[int(molecules[int(rows.argmin())])]
+            raise CacheError(
+                f"{self.prepared.folder}: {smiles} has no {setting} candidates, or they were not "
+                "asked for"
+            )
+        return rows
 
     def peaks(self, queries: npt.NDArray[np.int64]) -> PeakSlices:
         """Peaks of the spectra, the largest `MAX_PEAKS` of each, in the order of m/z."""
@@ -239,6 +173,20 @@ class Slices:
             [self.prepared.peaks(int(query)) for query in queries],
             self.prepared.precursor_mz[queries],
         )
+
+
+def _bits_of_lists(
+    prepared: Prepared, lists: CandidateLists
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
+    """How many bits each candidate has, where the bits of each list begin, and the bits."""
+    sizes = prepared.fingerprint_sizes[lists.molecules]
+    indptr = pointers(sizes)
+    bits = np.empty(int(indptr[-1]), np.uint16)
+    for start in range(0, len(sizes), _GATHERED_AT_ONCE):
+        end = min(start + _GATHERED_AT_ONCE, len(sizes))
+        rows = prepared.fingerprint_rows(lists.molecules[start:end])
+        bits[indptr[start] : indptr[end]] = rows.indices
+    return sizes, indptr[lists.indptr], bits
 
 
 def peak_slices(

@@ -249,12 +249,11 @@ def list_scores(
 ) -> ListScores:
     """Scores beside the candidates that they belong to."""
     molecule = np.asarray(slices.prepared.molecule[queries])
-    store = slices.stores[setting]
-    candidates, identity = store.members(molecule)
+    counts, candidates, identity = slices.members(queries, setting)
     return ListScores(
         queries=queries,
         molecule=molecule,
-        counts=store.counts(molecule),
+        counts=counts,
         candidates=candidates,
         identity=identity,
         scores=scores,
@@ -318,7 +317,7 @@ def random_fold(prepared: Prepared, fold: str, seed: int) -> Predictions:
     lists = {}
     for index, setting in enumerate(sorted(slices.stores)):
         usable = slices.with_lists(queries, setting)
-        count = int(slices.stores[setting].counts(prepared.molecule[usable]).sum())
+        count = int(slices.members(usable, setting)[0].sum())
         rng = np.random.default_rng([seed, index, len(queries)])
         scores = rng.random(count, dtype=np.float32)
         lists[setting] = list_scores(slices, setting, usable, scores)
