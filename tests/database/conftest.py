@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+import numpy as np
 import pytest
+from rdkit import DataStructs
 
 from mzseek.database import Database, MoleculeRecord, Sources, build_database
 from mzseek.database.sources import file_sources, read_molecules
@@ -106,6 +108,14 @@ def all_rows(database: Database) -> list[dict]:
         "ORDER BY file_row_number"
     )
     return table.to_pylist()
+
+
+def vector(fingerprint: bytes) -> DataStructs.ExplicitBitVect:
+    """A packed fingerprint as RDKit's."""
+    made = DataStructs.ExplicitBitVect(8 * len(fingerprint))
+    bits = np.unpackbits(np.frombuffer(fingerprint, np.uint8))
+    made.SetBitsFromList(np.flatnonzero(bits).tolist())
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -406,30 +406,6 @@ def test_adding_to_a_store_that_was_replaced_is_refused(
         add_molecules(old, file_sources([more]), engine=LocalEngine(1))
 
 
-# A full disk.
-
-
-def test_a_full_disk_is_one_line(molecules: Path, tmp_path: Path, small_disk) -> None:
-    whole, disk = contents(build(molecules, tmp_path / "whole").folder), small_disk(600)
-    room = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
-    said: list[str] = []
-    for used in np.linspace(0, room, 12).astype(int):
-        (disk / "filler").write_bytes(bytes(used))
-        try:
-            build(molecules, disk / "out")
-        except MzseekError as error:
-            said.append(str(error))
-        assert names(tmp_path) == ["disk", "molecules.tsv", "whole"]
-        assert (disk / "out").exists() == (len(said) == 0)
-        shutil.rmtree(disk / "out", ignore_errors=True)
-        shutil.rmtree(disk / ".out.building", ignore_errors=True)
-        assert names(disk) == ["filler"]
-    assert len(said) >= 3
-    assert [line for line in said if "No space left on device" not in line or "\n" in line] == []
-    (disk / "filler").unlink()
-    assert contents(build(molecules, disk / "out").folder) == whole
-
-
 def limited(source: Path, out: Path, size: int) -> str:
     """What a build says that may write no file longer than ``size``."""
     code = (

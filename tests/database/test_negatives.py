@@ -13,7 +13,7 @@ from mzseek.database.negatives import Mined, Truth, mine
 from mzseek.database.sources import file_sources
 from mzseek.parallel import LocalEngine
 
-from .conftest import METHANES, NAMELESS, all_rows, write_table
+from .conftest import METHANES, NAMELESS, all_rows, vector, write_table
 
 mined_here = partial(mine, engine=LocalEngine(1))
 
@@ -34,13 +34,6 @@ def truths(rows: list[dict]) -> list[Truth]:
     nameless = [n for n, row in enumerate(rows) if row["key"].startswith("SMILES=")]
     wanted = list(dict.fromkeys([*wanted, *nameless]))
     return [truth_of(rows[row], number) for number, row in enumerate(wanted)]
-
-
-def vector(fingerprint: bytes) -> DataStructs.ExplicitBitVect:
-    made = DataStructs.ExplicitBitVect(8 * len(fingerprint))
-    bits = np.unpackbits(np.frombuffer(fingerprint, np.uint8))
-    made.SetBitsFromList(np.flatnonzero(bits).tolist())
-    return made
 
 
 def scanned(rows: list[dict], truth: Truth, by: str, keep: int, ppm: float) -> tuple[list, list]:

@@ -19,9 +19,7 @@ from mzseek.database.sources import (
     hmdb_sources,
     hmdb_table,
     pubchem_sources,
-    read_hmdb,
     read_molecules,
-    read_pubchem,
 )
 from mzseek.io import open_source, text_lines
 
@@ -209,7 +207,7 @@ def test_files_with_their_options(tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("pyopenms") is None, reason="pyopenms is not installed")
 def test_hmdb() -> None:
     rejects: Rejects = []
-    records = list(read_hmdb(lambda w, r: rejects.append((w, r))))
+    records = list(hmdb_sources().read(lambda w, r: rejects.append((w, r))))
     assert rejects == []
     assert len(records) > 100_000
     first = records[0]
@@ -234,9 +232,8 @@ def test_hmdb_is_the_table_of_the_package(monkeypatch, tmp_path: Path) -> None:
 
 def test_hmdb_without_the_package_says_so(monkeypatch) -> None:
     monkeypatch.setattr("mzseek.database.sources.importlib.util.find_spec", lambda name: None)
-    for ask in (hmdb_sources, lambda: read_hmdb(print)):
-        with pytest.raises(MzseekError, match=r"is not installed: pip install 'mzseek\[hmdb\]'"):
-            ask()
+    with pytest.raises(MzseekError, match=r"is not installed: pip install 'mzseek\[hmdb\]'"):
+        hmdb_sources()
 
 
 def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:
@@ -246,7 +243,8 @@ def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:
 
     def records() -> list[MoleculeRecord]:
         rejects.clear()
-        return list(read_pubchem(tmp_path, lambda w, r: rejects.append((Path(w).name, r))))
+        sources = pubchem_sources(tmp_path)
+        return list(sources.read(lambda w, r: rejects.append((Path(w).name, r))))
 
     assert shown(records()) == [("CC(=O)O", "CID1", ""), ("CCO", "CID2", ""), ("CCN", "CID7", "")]
     assert rejects == [
@@ -269,10 +267,9 @@ def test_pubchem_with_and_without_titles(tmp_path: Path) -> None:
 
 def test_pubchem_is_a_folder(tmp_path: Path) -> None:
     message = r"has no CID-SMILES\.gz, expected that file of PubChem's https.*/Compound/Extras/"
-    for ask in (pubchem_sources, lambda folder: read_pubchem(folder, print)):
-        for folder in (tmp_path, tmp_path / "absent"):
-            with pytest.raises(InputError, match=message):
-                ask(folder)
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError, match=message):
+            pubchem_sources(folder)
     (tmp_path / "CID-SMILES").write_text("702\tCCO\n")
     assert pubchem_sources(tmp_path).files == (tmp_path / "CID-SMILES",)
     (tmp_path / "CID-Title").write_text("702\tEthanol\n")

@@ -144,8 +144,15 @@ _HMDB_TABLE = Path("share", "OpenMS", "CHEMISTRY", "HMDB2StructMapping.tsv")
 
 
 def hmdb_sources() -> Sources:
-    """The human metabolome, from the table that the pyopenms package carries."""
-    return Sources(read_hmdb, (hmdb_table(),), {"source": "hmdb"})
+    """Molecules of the Human Metabolome Database, from the table that pyopenms carries.
+
+    Raises
+    ------
+    MzseekError
+        The package is not installed, or has no such table.
+    """
+    table = hmdb_table()
+    return Sources(partial(_read_hmdb, table), (table,), {"source": "hmdb"})
 
 
 def hmdb_table() -> Path:
@@ -161,19 +168,8 @@ def hmdb_table() -> Path:
     return path
 
 
-def read_hmdb(report: Report) -> Iterator[MoleculeRecord]:
-    """Molecules of the Human Metabolome Database, from the table inside the pyopenms package.
-
-    Examples
-    --------
-    >>> next(read_hmdb(print)).name  # doctest: +SKIP
-    '1-Methylhistidine'
-    """
-    return _hmdb_records(open_source(hmdb_table()), report)
-
-
-def _hmdb_records(source: Source, report: Report) -> Iterator[MoleculeRecord]:
-    for where, line in _lines(source, report):
+def _read_hmdb(table: Path, report: Report) -> Iterator[MoleculeRecord]:
+    for where, line in _lines(open_source(table), report):
         identifier, name, smiles, inchi = [*line.split("\t"), "", "", ""][:4]
         text = molecule_text(smiles) or molecule_text(inchi)
         if not text:
@@ -187,14 +183,13 @@ def _hmdb_records(source: Source, report: Report) -> Iterator[MoleculeRecord]:
 
 def _lines(source: Source, report: Report) -> Iterator[tuple[str, str]]:
     """Where each line of a file stands, and its text."""
+
+    def skip(number: int, reason: str) -> None:
+        report(f"{source.name}: line {number}", reason)
+
     with source.open() as stream:
-        skip = partial(_report_line, source, report)
         for number, line in bounded_lines(text_lines(stream), skip):
             yield f"{source.name}: line {number}", line
-
-
-def _report_line(source: Source, report: Report, number: int, reason: str) -> None:
-    report(f"{source.name}: line {number}", reason)
 
 
 PUBCHEM_FOLDER = "https://ftp.ncbi.nlm.nih.gov/pubchem/Compound/Extras/"
@@ -203,55 +198,42 @@ _LONGEST_CID = 18
 
 
 def pubchem_sources(folder: StrPath) -> Sources:
-    """PubChem, from its public files in a folder."""
-    folder = Path(folder)
-    read = partial(read_pubchem, folder)
-    return Sources(read, tuple(pubchem_files(folder)), {"source": "pubchem"})
-
-
-def pubchem_files(folder: Path) -> list[Path]:
-    """``CID-SMILES`` of a folder, packed or not, and ``CID-Title`` if it is there."""
-    files = []
-    for name in ("CID-SMILES", "CID-Title"):
-        paths = (folder / (name + suffix) for suffix in (".gz", ".zst", ""))
-        files += [path for path in paths if path.is_file()][:1]
-    if not files or not files[0].name.startswith("CID-SMILES"):
-        raise InputError(
-            folder, f"has no CID-SMILES.gz, expected that file of PubChem's {PUBCHEM_FOLDER}"
-        )
-    return files
-
-
-def read_pubchem(folder: Path, report: Report) -> Iterator[MoleculeRecord]:
     r"""Molecules of PubChem's own files in a folder: ``CID-SMILES.gz``, and names beside it.
 
     Names are those of ``CID-Title.gz`` where it is there. PubChem sorts both files by CID, so that
-    they are read side by side.
+    they are read side by side. Either may be unpacked, or packed by zstd.
 
     Raises
     ------
     InputError
-        ``CID-SMILES.gz`` is not there; or names are to be joined and a file is not sorted.
+        ``CID-SMILES.gz`` is not there; or, when read, names are to be joined and a file is not
+        sorted.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "CID-SMILES").write_text("702\tCCO\n")
-    >>> [(record.identifier, record.text) for record in read_pubchem(folder, print)]
+    >>> [(record.identifier, record.text) for record in pubchem_sources(folder).read(print)]
     [('CID702', 'CCO')]
     """
-    molecules, *titles = map(open_source, pubchem_files(folder))
-    return _pubchem_records(molecules, titles[0] if titles else None, report)
+    files = []
+    for name in ("CID-SMILES", "CID-Title"):
+        paths = (Path(folder) / (name + suffix) for suffix in (".gz", ".zst", ""))
+        files += [path for path in paths if path.is_file()][:1]
+    if not files or not files[0].name.startswith("CID-SMILES"):
+        raise InputError(
+            folder, f"has no CID-SMILES.gz, expected that file of PubChem's {PUBCHEM_FOLDER}"
+        )
+    return Sources(partial(_read_pubchem, files), tuple(files), {"source": "pubchem"})
 
 
-def _pubchem_records(
-    molecules: Source, titles: Source | None, report: Report
-) -> Iterator[MoleculeRecord]:
-    is_sorted = titles is not None
-    names = _cid_rows(titles, report, is_sorted) if titles is not None else iter(())
+def _read_pubchem(files: Sequence[Path], report: Report) -> Iterator[MoleculeRecord]:
+    is_sorted = len(files) > 1
+    rows, *titles = (_cid_rows(open_source(file), report, is_sorted) for file in files)
+    names = chain.from_iterable(titles)
     title = next(names, None)
-    for where, cid, smiles in _cid_rows(molecules, report, is_sorted):
+    for where, cid, smiles in rows:
         while title is not None and title[1] < cid:
             title = next(names, None)
         name = title[2] if title is not None and title[1] == cid else ""

@@ -5,8 +5,8 @@ would be right but may not mean what one thinks), or *notes*.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -97,10 +97,55 @@ def check_dataset(
     return CheckReport(counts, findings)
 
 
+# What can be found: how bad it is, and what it means. Levels may be worse where many are found.
+_FINDINGS = {
+    "unreadable records": ("fault", "rows and entries that cannot be used"),
+    "empty candidate lists": ("fault", "nothing to rank"),
+    "unparsable molecules": ("fault", "SMILES that RDKit refuses"),
+    "precursor conflicts": (
+        "fault", f"precursor m/z more than {PRECURSOR_PPM:g} ppm from molecule and adduct"
+    ),
+    "unknown adducts": ("warning", "no adduct: the precursor cannot be checked"),
+    "mass conflicts": ("fault", "column parent_mass differs from the SMILES"),
+    "formula conflicts": ("fault", "column formula differs from the SMILES"),
+    "InChIKey conflicts": ("warning", "column inchikey differs from the SMILES"),
+    "leaks across folds": (
+        "fault", "the same molecule (first InChIKey block) is in more than one fold"
+    ),
+    "empty folds": ("warning", "nothing to train, choose or report on"),
+    "near-duplicates across folds": (
+        "warning",
+        f"held-out molecules with a training molecule at Tanimoto ≥ {NEAR_DUPLICATE:g} (morgan2)",
+    ),
+    "spectra without a fold": ("warning", "they are in no split"),
+    "molecules without a list": ("fault", "measured molecules that no key stands for"),
+    "missing truths": ("fault", "the truth is not among its candidates"),
+    "fingerprint twins": (
+        "warning",
+        "another candidate has the truth's fingerprint (morgan2): no model of it tells them apart",
+    ),
+    "InChIKey twins": ("warning", "another candidate has the truth's first InChIKey block"),
+    "repeated candidates": ("warning", "a candidate stands in its list more than once"),
+    "truths told by their form": (
+        "warning", "no other candidate has the truth's form (stereo, charges, isotopes, salt)"
+    ),
+    "single-candidate lists": ("note", "hit rate 1 whatever the model"),
+    "non-canonical keys": ("note", "keys are matched by their canonical form"),
+    "candidates of another formula": ("warning", "its formula is not the truth's"),
+    "candidates of another mass": (
+        "warning", f"more than {CANDIDATE_PPM:g} ppm from the truth's mass"
+    ),
+}  # fmt: skip
+
+
 def _finding(
-    name: str, level: str, indices: Sequence[Any] | npt.NDArray[Any], out_of: int, meaning: str,
-    show: Any, setting: str | None = None,
-) -> Finding:  # fmt: skip
+    name: str,
+    indices: Sequence[Any] | npt.NDArray[Any],
+    out_of: int,
+    show: Callable[[Any], str],
+    setting: str | None = None,
+) -> Finding:
+    level, meaning = _FINDINGS[name]
     examples = [show(index) for index in list(indices[:_EXAMPLES])]
     return Finding(name, level, len(indices), out_of, meaning, examples, setting)
 
@@ -109,24 +154,16 @@ def _skipped(data: Collected, table: MoleculeTable, smiles: list[str]) -> Iterab
     empty = [(w, r) for w, r in data.skipped if Skipped(w, r).code == EMPTY_LIST]
     other = [(w, r) for w, r in data.skipped if Skipped(w, r).code != EMPTY_LIST]
     total = len(data.identifiers) + len(data.skipped)
-    yield _finding(
-        "unreadable records", "fault", other, total, "rows and entries that cannot be used",
-        lambda pair: f"{pair[0]}: {pair[1]}",
-    )  # fmt: skip
-    yield _finding(
-        "empty candidate lists", "fault", empty, total, "nothing to rank", lambda pair: pair[0]
-    )
-    yield _finding(
-        "unparsable molecules", "fault", list(table.faults.items()), len(smiles),
-        "SMILES that RDKit refuses", lambda pair: pair[1],
-    )  # fmt: skip
+    yield _finding("unreadable records", other, total, ": ".join)
+    yield _finding("empty candidate lists", empty, total, lambda pair: str(pair[0]))
+    yield _finding("unparsable molecules", list(table.faults.values()), len(smiles), str)
 
 
 def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
     molecule = table.index[data.spectrum_smiles]
     is_known = molecule >= 0
     masses = np.where(is_known, table.masses[molecule], np.nan)
-    total = len(molecule)
+    names, total = data.identifiers, len(molecule)
     codes, precursors, stated = data.adduct_codes, data.precursors, data.stated_masses
     expected = np.full(total, np.nan)
     for code, name in enumerate(data.adducts):
@@ -134,36 +171,28 @@ def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Findi
         expected = np.where(codes == code, adduct.slope * masses + adduct.offset, expected)
     off = np.abs(precursors - expected) / precursors * 1e6
     yield _finding(
-        "precursor conflicts", "fault", np.flatnonzero(off > PRECURSOR_PPM), total,
-        f"precursor m/z more than {PRECURSOR_PPM:g} ppm from molecule and adduct",
-        lambda i: f"{data.identifiers[i]}: {precursors[i]:.4f}, expected {expected[i]:.4f} "
+        "precursor conflicts", np.flatnonzero(off > PRECURSOR_PPM), total,
+        lambda i: f"{names[i]}: {precursors[i]:.4f}, expected {expected[i]:.4f} "
                   f"({data.adducts[codes[i]]})",
     )  # fmt: skip
+    yield _finding("unknown adducts", np.flatnonzero(codes < 0), total, names.__getitem__)
     yield _finding(
-        "unknown adducts", "warning", np.flatnonzero(codes < 0), total,
-        "no adduct: the precursor cannot be checked", lambda i: data.identifiers[i],
-    )  # fmt: skip
-    yield _finding(
-        "mass conflicts", "fault", np.flatnonzero(np.abs(stated - masses) > 0.01), total,
-        "column parent_mass differs from the SMILES",
-        lambda i: f"{data.identifiers[i]}: {stated[i]:.4f}, SMILES {masses[i]:.4f}",
+        "mass conflicts", np.flatnonzero(np.abs(stated - masses) > 0.01), total,
+        lambda i: f"{names[i]}: {stated[i]:.4f}, SMILES {masses[i]:.4f}",
     )  # fmt: skip
     formulas = [
         i for i in np.flatnonzero(is_known)
         if data.stated_formulas[i] and data.stated_formulas[i] != table.formulas[molecule[i]]
     ]  # fmt: skip
     yield _finding(
-        "formula conflicts", "fault", formulas, total, "column formula differs from the SMILES",
-        lambda i: f"{data.identifiers[i]}: {data.stated_formulas[i]}, "
-                  f"SMILES {table.formulas[molecule[i]]}",
+        "formula conflicts", formulas, total,
+        lambda i: f"{names[i]}: {data.stated_formulas[i]}, SMILES {table.formulas[molecule[i]]}",
     )  # fmt: skip
     stated_keys = np.array([text.encode() for text in data.stated_inchikey14], np.bytes_)
-    keys = np.flatnonzero(
-        is_known & (stated_keys != b"") & (stated_keys != table.inchikey14[molecule])
-    )
+    differs = (stated_keys != b"") & (stated_keys != table.inchikey14[molecule])
     yield _finding(
-        "InChIKey conflicts", "warning", keys, total, "column inchikey differs from the SMILES",
-        lambda i: f"{data.identifiers[i]}: {data.stated_inchikey14[i]}, "
+        "InChIKey conflicts", np.flatnonzero(is_known & differs), total,
+        lambda i: f"{names[i]}: {data.stated_inchikey14[i]}, "
                   f"SMILES {bytes(table.inchikey14[molecule[i]]).decode()}",
     )  # fmt: skip
 
@@ -199,93 +228,62 @@ def _leaks(data: Collected, table: MoleculeTable) -> Iterable[Finding]:
     leaked = skeletons[folds_of > 1]
     representative = {int(classes[m]): int(m) for m in molecule[usable]}
     yield _finding(
-        "leaks across folds", "fault", leaked, len(skeletons),
-        "the same molecule (first InChIKey block) is in more than one fold",
+        "leaks across folds", leaked, len(skeletons),
         lambda c: table.smiles[representative[int(c)]],
     )  # fmt: skip
     empty = [name for i, name in enumerate(FOLDS) if usable.any() and not (folds == i).any()]
-    meaning = "nothing to train, choose or report on"
-    yield _finding("empty folds", "warning", empty, len(FOLDS), meaning, str)
+    yield _finding("empty folds", empty, len(FOLDS), str)
     fold_molecules = [np.unique(molecule[usable & (folds == i)]) for i in range(len(FOLDS))]
     train, held_out = fold_molecules[0], np.unique(np.concatenate(fold_molecules[1:]))
     rows = table.fingerprints()
     similarity = nearest_similarity(rows[held_out], rows[train])
-    leaked_classes = set(leaked.tolist())
-    near_duplicates = [
-        i for i in np.flatnonzero(similarity >= NEAR_DUPLICATE)
-        if int(classes[held_out[i]]) not in leaked_classes
-    ]  # fmt: skip
+    is_near = (similarity >= NEAR_DUPLICATE) & ~np.isin(classes[held_out], leaked)
     yield _finding(
-        "near-duplicates across folds", "warning", near_duplicates, len(held_out),
-        f"held-out molecules with a training molecule at Tanimoto ≥ {NEAR_DUPLICATE:g} (morgan2)",
+        "near-duplicates across folds", np.flatnonzero(is_near), len(held_out),
         lambda i: f"{table.smiles[held_out[i]]} ({similarity[i]:.2f})",
     )  # fmt: skip
-    yield _finding(
-        "spectra without a fold", "warning", np.flatnonzero(folds < 0), len(folds),
-        "they are in no split", lambda i: data.identifiers[i],
-    )  # fmt: skip
+    without = np.flatnonzero(folds < 0)
+    yield _finding("spectra without a fold", without, len(folds), data.identifiers.__getitem__)
 
 
 def _list_findings(
-    name: str, raw: SmilesLists, data: Collected, table: MoleculeTable, smiles: list[str]
+    setting: str, raw: SmilesLists, data: Collected, table: MoleculeTable, smiles: list[str]
 ) -> Iterable[Finding]:
     keys = raw.keys
     truth, lists, member, identity = raw.resolve(table)
     target = lists.repeat_per_list(truth)
 
-    def of_lists(what: str, level: str, indices: Any, meaning: str) -> Finding:
-        def show(index: int) -> str:
-            return smiles[int(keys[index])]
+    def of_lists(what: str, indices: Any) -> Finding:
+        return _finding(what, indices, len(keys), lambda i: smiles[int(keys[i])], setting)
 
-        return _finding(what, level, indices, len(keys), meaning, show, name)
-
-    def of_candidates(what: str, level: str, marked: Any, meaning: str) -> Finding:
+    def of_candidates(what: str, marked: Any) -> Finding:
         def show(index: int) -> str:
             return f"{table.smiles[member[index]]} for {table.smiles[target[index]]}"
 
-        indices = np.flatnonzero(marked)
-        return _finding(what, level, indices, len(member), meaning, show, name)
+        return _finding(what, np.flatnonzero(marked), len(member), show, setting)
 
     measured = np.unique(table.index[data.spectrum_smiles])
     without = np.setdiff1d(measured[measured >= 0], truth)
-    meaning = "measured molecules that no key stands for"
     yield _finding(
-        "molecules without a list", "fault", without, len(measured), meaning,
-        lambda molecule: table.smiles[molecule], name,
-    )  # fmt: skip
-    missing = np.flatnonzero(~lists.any(identity > 0) & (truth >= 0))
-    yield of_lists("missing truths", "fault", missing, "the truth is not among its candidates")
-    other = member != target
-    meaning = (
-        "another candidate has the truth's fingerprint (morgan2): no model of it tells them apart"
+        "molecules without a list", without, len(measured), table.smiles.__getitem__, setting
     )
-    twins = ((identity & SAME_FINGERPRINT) > 0) & other
-    yield of_candidates("fingerprint twins", "warning", twins, meaning)
-    meaning = "another candidate has the truth's first InChIKey block"
-    twins = ((identity & SAME_INCHIKEY) > 0) & other
-    yield of_candidates("InChIKey twins", "warning", twins, meaning)
-    repeated = ~is_first(lists, member)
-    meaning = "a candidate stands in its list more than once"
-    yield of_candidates("repeated candidates", "warning", repeated, meaning)
-    revealed = _revealed_by_form(lists, member, target, table)
-    meaning = "no other candidate has the truth's form (stereo, charges, isotopes, salt)"
-    yield of_lists("truths told by their form", "warning", revealed, meaning)
-    single = np.flatnonzero(raw.counts == 1)
-    level = "warning" if len(single) > _MANY * len(keys) else "note"
-    yield of_lists("single-candidate lists", level, single, "hit rate 1 whatever the model")
+    yield of_lists("missing truths", np.flatnonzero(~lists.any(identity > 0) & (truth >= 0)))
+    other = member != target
+    yield of_candidates("fingerprint twins", ((identity & SAME_FINGERPRINT) > 0) & other)
+    yield of_candidates("InChIKey twins", ((identity & SAME_INCHIKEY) > 0) & other)
+    yield of_candidates("repeated candidates", ~is_first(lists, member))
+    yield of_lists("truths told by their form", _revealed_by_form(lists, member, target, table))
+    single = of_lists("single-candidate lists", np.flatnonzero(raw.counts == 1))
+    yield replace(single, level="warning") if single.count > _MANY * len(keys) else single
     changed = [i for i in np.flatnonzero(truth >= 0) if smiles[keys[i]] != table.smiles[truth[i]]]
-    meaning = "keys are matched by their canonical form"
-    yield of_lists("non-canonical keys", "note", changed, meaning)
-    if name == "formula":
+    yield of_lists("non-canonical keys", changed)
+    if setting == "formula":
         formulas = np.unique(np.array(table.formulas), return_inverse=True)[1]
-        stray = formulas[member] != formulas[target]
-        meaning = "its formula is not the truth's"
-        yield of_candidates("candidates of another formula", "warning", stray, meaning)
-    if name == "mass":
+        yield of_candidates("candidates of another formula", formulas[member] != formulas[target])
+    if setting == "mass":
         ppm = np.abs(table.masses[member] - table.masses[target]) / table.masses[target] * 1e6
-        meaning = f"more than {CANDIDATE_PPM:g} ppm from the truth's mass"
-        stray = ppm > CANDIDATE_PPM * 1.05  # lists are drawn by rounded masses
-        yield of_candidates("candidates of another mass", "warning", stray, meaning)
+        # Lists are drawn by rounded masses.
+        yield of_candidates("candidates of another mass", ppm > CANDIDATE_PPM * 1.05)
 
 
 def _revealed_by_form(

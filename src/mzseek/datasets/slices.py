@@ -142,19 +142,20 @@ class Slices:
         """The candidates of the spectra asked for, which must all have a list."""
         rows, lists = self._list_rows(queries, setting), self.stores[setting]
         sizes, bit_indptr, list_bits = self._list_bits[setting]
-        _, (bits_set, identity) = gather(lists.indptr, (sizes, lists.identity), rows)
+        indptr, (bits_set, identity) = gather(lists.indptr, (sizes, lists.identity), rows)
         _, (bits,) = gather(bit_indptr, (list_bits,), rows)
         labels = (identity & IDENTITY_BITS[self.identity]) > 0
         candidates = RowSlices(pointers(bits_set, np.int32), bits, None, self._bits)
-        return ListSlices(candidates, lists.sizes[rows], labels)
+        return ListSlices(candidates, np.diff(indptr).astype(np.int64), labels)
 
     def members(
         self, queries: npt.NDArray[np.int64], setting: str
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """Length of each spectrum's list, the candidates, and in what sense each is the truth."""
         rows, lists = self._list_rows(queries, setting), self.stores[setting]
-        _, (molecules, identity) = gather(lists.indptr, (lists.molecules, lists.identity), rows)
-        return lists.sizes[rows], molecules, identity
+        members = lists.molecules, lists.identity
+        indptr, (molecules, identity) = gather(lists.indptr, members, rows)
+        return np.diff(indptr).astype(np.int64), molecules, identity
 
     def _list_rows(self, queries: npt.NDArray[np.int64], setting: str) -> npt.NDArray[np.int32]:
         molecules = self.prepared.molecule[queries]

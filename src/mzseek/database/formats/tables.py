@@ -328,9 +328,10 @@ def _text(value: Any) -> str:
 MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
 _BATCH = 1_024  # rows that are unpacked at a time: text of any length may stand in them
+_STRINGS = (types.is_string, types.is_large_string, types.is_string_view)
 _TEXTS = (
-    types.is_string, types.is_large_string, types.is_string_view, types.is_binary,
-    types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary,
+    *_STRINGS, types.is_binary, types.is_large_binary, types.is_binary_view,
+    types.is_fixed_size_binary,
 )  # fmt: skip
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
 
@@ -410,11 +411,8 @@ def _values(path: Path, column: pa.Array) -> list[Any]:
     try:
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if types.is_string(column.type) or types.is_string_view(column.type):
-            column = column.cast(pa.binary())
-        elif types.is_large_string(column.type):
-            column = column.cast(pa.large_binary())
-        return list(column.to_pylist())
+        is_text = any(fits(column.type) for fits in _STRINGS)
+        return list((column.cast(pa.large_binary()) if is_text else column).to_pylist())
     except (pa.ArrowException, ValueError) as error:
         raise _damaged(path, error) from error
 
@@ -435,6 +433,4 @@ def _text_parquet(value: Any) -> str:
             return value.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"holds text that is no UTF-8 (at byte {error.start + 1})") from error
-    if isinstance(value, float) and value.is_integer():  # a number beside missing ones
-        return str(int(value))
-    return str(value)
+    return _text(value)
