@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -20,63 +21,50 @@ from .conftest import MEASURED
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
+@dataclass
 class Hub:
     """What the server holds, and what was asked of it."""
 
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.downloads: list[str] = []
-        self.address = ""
+    files: dict[str, bytes]
+    downloads: list[str] = field(default_factory=list)
+    address: str = ""
 
 
 @pytest.fixture
 def hub(write_set) -> Iterator[Hub]:
-    files = write_set()
-    hub = Hub()
-    for names in FILES.values():
-        hub.files[names["spectra"]] = files.spectra.read_bytes()
-        for setting in ("mass", "formula"):
-            hub.files[names[setting]] = files.candidates[setting].read_bytes()
+    written = write_set()
+    paths = {"spectra": written.spectra, **written.candidates}
+    hub = Hub(
+        {name: paths[part].read_bytes() for of in FILES.values() for part, name in of.items()}
+    )
 
     class Handler(BaseHTTPRequestHandler):
-        def _answer(self, with_body: bool) -> None:
+        def do_HEAD(self) -> None:
             prefix = f"/datasets/{REPOSITORY}/resolve/"
-            if not self.path.startswith(prefix):
-                self.send_error(404)
-                return
             revision, _, name = self.path.removeprefix(prefix).partition("/")
             content = hub.files.get(name)
             if content is None or revision not in {"main", COMMIT}:
-                self.send_response(404)
-                self.send_header("X-Error-Code", "EntryNotFound")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.send_error(404)
                 return
             self.send_response(200)
             self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
             self.send_header("X-Repo-Commit", COMMIT)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            if with_body:
+            if self.command == "GET":
                 hub.downloads.append(name)
                 self.wfile.write(content)
 
-        def do_HEAD(self) -> None:
-            self._answer(with_body=False)
-
-        def do_GET(self) -> None:
-            self._answer(with_body=True)
+        do_GET = do_HEAD
 
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hub.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield hub
-    server.shutdown()
-    server.server_close()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        hub.address = f"http://127.0.0.1:{server.server_port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield hub
+        server.shutdown()
 
 
 @pytest.mark.parametrize("version", FILES)

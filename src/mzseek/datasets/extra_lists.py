@@ -86,14 +86,6 @@ class ExtraMolecules:
                 self.rows.append(int(distinct[index]))
         return numbers[inverse]
 
-    def number_of_form(self, form: FingerprintedMolecule) -> int:
-        """Number of a standardised molecule."""
-        new = self.first_new + len(self.rows) + len(self.forms)
-        number = self.number_of.setdefault(form.described.smiles, new)
-        if number == new:
-            self.forms.append(form)
-        return number
-
     def numbers_of_truths(
         self, own_rows: Ints, forms: Sequence[FingerprintedMolecule]
     ) -> npt.NDArray[np.int32]:
@@ -104,7 +96,10 @@ class ExtraMolecules:
         numbers = np.empty(len(own_rows), np.int32)
         numbers[own_rows >= 0] = self.numbers_of_rows(own_rows[own_rows >= 0])
         for index in np.flatnonzero(own_rows < 0).tolist():
-            numbers[index] = self.number_of_form(forms[index])
+            new = self.first_new + len(self.rows) + len(self.forms)
+            numbers[index] = self.number_of.setdefault(forms[index].described.smiles, new)
+            if numbers[index] == new:
+                self.forms.append(forms[index])
         return numbers
 
     def new_molecules(self) -> MoleculeTable:

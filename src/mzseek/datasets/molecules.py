@@ -298,7 +298,7 @@ def collect(
     identifiers: list[str] = []
     formulas: list[str] = []
     keys: list[str] = []
-    columns = {
+    columns: dict[str, array[Any]] = {
         "spectrum_smiles": array("i"), "folds": array("b"), "precursors": array("d"),
         "energies": array("f"), "adduct_codes": array("h"), "stated_masses": array("d"),
         "peak_counts": array("i"), "mz": array("d"), "intensities": array("f"),
