@@ -1,6 +1,7 @@
 """A small data set on disk, of real molecules and made-up peaks."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,3 +84,13 @@ def prepare_set(write_set, tmp_path: Path) -> Callable[..., Prepared]:
         return prepare(files.spectra, files.candidates, tmp_path / "out", jobs=1)[0]
 
     return prepared
+
+
+@pytest.fixture
+def folder(small_set, tmp_path: Path) -> Path:
+    """A copy of the small prepared folder."""
+    return Path(shutil.copytree(small_set.folder, tmp_path / "prepared"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

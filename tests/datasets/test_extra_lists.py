@@ -19,7 +19,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.parallel import LocalEngine
 
 from ..molecules import MOLECULES
-from .conftest import ISOMERS, MEASURED, row
+from .conftest import ISOMERS, MEASURED, contents, row
 
 ALONE = LocalEngine(1)
 NAMELESS = "[U]" + "(F)" * 21  # a molecule that InChI has no name for
@@ -39,15 +39,6 @@ def store(small_set, tmp_path_factory: pytest.TempPathFactory) -> Database:
     others = MOLECULES[:400]
     folder = tmp_path_factory.mktemp("database") / "store"
     return build(folder, [*own, *others], fingerprint="maccs")
-
-
-@pytest.fixture
-def folder(small_set, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(small_set.folder, tmp_path / "prepared"))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def listed(prepared: Prepared, setting: str) -> dict[int, list[int]]:

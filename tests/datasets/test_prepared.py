@@ -1,7 +1,9 @@
+import itertools
 import json
 import os
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,19 +18,9 @@ from mzseek.datasets.prepared import CandidateLists, Prepared
 from mzseek.io.manifest import ensure_replaceable
 from mzseek.runs.run import Run
 
+from .conftest import contents
+
 OWN = "hard-mass-8"  # a name that mined lists have, and lists of one's own may have
-
-
-@pytest.fixture
-def own_lists(small: Prepared, tmp_path: Path) -> Prepared:
-    """The small folder with its mass lists under the user's own name."""
-    folder = Path(shutil.copytree(small.folder, tmp_path / "prepared"))
-    for path in folder.glob("candidates.mass.*"):
-        path.rename(path.with_name(path.name.replace(".mass.", f".{OWN}.")))
-    manifest = folder / "manifest.json"
-    written = manifest.read_text().replace('"mass": {', f'"{OWN}": {{')
-    manifest.write_text(written.replace("candidates.mass.", f"candidates.{OWN}."))
-    return Prepared.open(folder, verify=True)
 
 
 @pytest.mark.parametrize("said", [{}, {"versions": []}, {"versions": {"map4 fingerprints": 1}}])
@@ -51,51 +43,23 @@ def test_fingerprints_of_earlier_bits_are_refused_and_made_anew(
 
 
 def test_lists_that_came_with_the_data_are_measured_on_whatever_their_name(
-    own_lists: Prepared,
+    folder: Path, small_options, tmp_path: Path
 ) -> None:
-    assert own_lists.measured_settings == own_lists.settings == ["formula", OWN]
-    assert own_lists.measured_on(OWN) == OWN
-
-
-def test_mined_lists_are_known_by_what_the_manifest_says(small: Prepared, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(small.folder, tmp_path / "prepared"))
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_text())
-    for part in ("indptr", "molecules", "identity", "list_of"):
-        name = f"candidates.{{}}.{part}.npy"
-        shutil.copy(folder / name.format("mass"), folder / name.format("mine"))
-        manifest["files"][name.format("mine")] = manifest["files"][name.format("mass")]
-    manifest["candidates"]["mine"] = manifest["candidates"]["mass"] | {
-        "mean": 4.0, "alone": 0,
-        "negatives": {"by": "mass", "kind": "hardest", "keep": 8, "ppm": 10.0, "seed": 0},
-    }  # fmt: skip
-    path.write_text(json.dumps(manifest))
+    for path in folder.glob("candidates.mass.*"):
+        path.rename(path.with_name(path.name.replace(".mass.", f".{OWN}.")))
+    manifest = folder / "manifest.json"
+    written = manifest.read_text().replace('"mass": {', f'"{OWN}": {{')
+    manifest.write_text(written.replace("candidates.mass.", f"candidates.{OWN}."))
     prepared = Prepared.open(folder, verify=True)
-    assert prepared.settings == ["formula", "mass", "mine"]
-    assert prepared.measured_settings == ["formula", "mass"]
-    assert prepared.measured_on("mine") == "mass"
-    assert prepared.measured_on("formula") == "formula"
-
-
-def test_a_run_notes_what_it_is_measured_on(
-    own_lists: Prepared, small_options, tmp_path: Path
-) -> None:
-    made = small_options("emb-cos", candidates=OWN).described(own_lists)
-    Run.create(tmp_path / "run", made, own_lists)
+    assert prepared.measured_settings == prepared.settings == ["formula", OWN]
+    assert prepared.measured_on(OWN) == OWN
+    made = small_options("emb-cos", candidates=OWN).described(prepared)
+    Run.create(tmp_path / "run", made, prepared)
     assert Run.open(tmp_path / "run").measured_on == OWN
 
 
 FACTS = {"median": 2.0, "mean": 2.0, "largest": 2, "molecules_without": 0, "alone": 0,
          "negatives": {"by": "mass"}}  # fmt: skip
-
-
-@pytest.fixture
-def folder(small_set, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(small_set.folder, tmp_path / "prepared"))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def new_molecules(*names: str) -> MoleculeTable:
@@ -140,6 +104,8 @@ def test_what_was_there_is_not_touched(folder: Path) -> None:
     assert all(is_leftover(name) for name in set(after) - set(before) - {"manifest.json"})
     Prepared.open(str(folder), verify=True).check_arrays()
     assert prepared.settings == ["formula", "mass", "mine"]
+    assert prepared.measured_settings == ["formula", "mass"]  # as the manifest says
+    assert [prepared.measured_on(setting) for setting in ("mine", "formula")] == ["mass", "formula"]
     assert list(prepared.smiles)[-2:] == ["a", "b"]
     assert prepared.manifest["counts"]["molecules"] == len(prepared.masses)
 
@@ -211,30 +177,14 @@ def test_killed_at_any_moment_the_folder_is_what_it_was_or_what_it_becomes(
 
 def _kill_at(moment: int) -> None:
     """Kill this process when it opens its n-th file to write, renames, or removes one."""
-    done = 0
-    here = Path.open, Path.replace, Path.unlink
+    moments = itertools.count()
 
-    def count() -> None:
-        nonlocal done
-        if done == moment:
+    def hook(event: str, arguments: tuple) -> None:
+        is_write = event == "open" and "w" in str(arguments[1])
+        if (is_write or event in ("os.rename", "os.remove")) and next(moments) == moment:
             os.kill(os.getpid(), signal.SIGKILL)
-        done += 1
 
-    def opening(self: Path, mode: str = "r", *more: object, **options: object) -> object:
-        if "w" in mode:
-            count()
-        return here[0](self, mode, *more, **options)
-
-    def replacing(self: Path, target: Path) -> Path:
-        count()
-        return here[1](self, target)
-
-    def unlinking(self: Path, missing_ok: bool = False) -> None:
-        if self.exists():
-            count()
-        here[2](self, missing_ok=missing_ok)
-
-    Path.open, Path.replace, Path.unlink = opening, replacing, unlinking
+    sys.addaudithook(hook)
 
 
 def test_a_failure_leaves_the_folder_as_it_was(
