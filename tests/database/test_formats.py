@@ -491,7 +491,6 @@ def test_parquet_rows_that_cannot_be_read_are_skipped(
         ({"smiles": ["C"], "SMILES": ["C"]}, r"columns 1 \(.*\) and 2 \(.*\) have one name"),
         (None, "is encrypted Parquet"),
     ],
-    ids=str,
 )
 def test_parquet_that_cannot_be_used_is_refused(tmp_path: Path, table, message: str) -> None:
     if table is None:

@@ -237,7 +237,7 @@ def test_look_ups_are_capped_by_source_and_mass(
         partial(store.by_precursor, mz, adduct, 5e5) if adduct else partial(store.by_mass, mz, 5e5)
     )
     every = ask()
-    for cap in (1, 5, 150, len(every)):
+    for cap in (1, 5, 20, len(every)):
         found, expected = (
             ask(cap=cap, priorities=priorities),
             capped(every.table, cap, priorities, mass),
