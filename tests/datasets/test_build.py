@@ -154,7 +154,9 @@ def test_candidates_fit_and_hold_the_truth_once(built: Path) -> None:
 
 
 def test_same_seed_same_bytes_other_seed_other_split(built: Path, tmp_path: Path) -> None:
-    again, other = (build(*write_sources(tmp_path), tmp_path / f"{n}", seed=n) for n in (3, 2))
+    libraries = [built.with_name(name) for name in ("first.mgf", "second.mgf")]
+    pool = built.with_name("pool.smi")
+    again, other = (build(libraries, pool, tmp_path / f"{seed}", seed=seed) for seed in (3, 2))
     for path in built.iterdir():
         assert path.read_bytes() == (again / path.name).read_bytes(), path.name
     table = "spectra.tsv.gz"

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mzseek.core.errors import DatasetError
+from mzseek.core.errors import DatasetError, MzseekError
 from mzseek.datasets import files as candidates_module
 from mzseek.datasets.files import (
     DEMO_QUERIES,
@@ -191,5 +191,5 @@ def test_bad_entries_leave_the_good_ones(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_hold_no_lists_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(DatasetError, match=message):
+    with pytest.raises(MzseekError, match=message):
         read(tmp_path / "a.json", text)
