@@ -125,7 +125,8 @@ class Slices:
         label = IDENTITY_BITS[identity] if identity else SAME_FINGERPRINT | SAME_INCHIKEY
         lists = self.stores[setting]
         has_truth = np.append(Ragged(lists.sizes).any((lists.identity & label) > 0), False)
-        return queries[has_truth[lists.list_of[self.prepared.molecule[queries]]]]
+        usable: npt.NDArray[np.bool_] = has_truth[lists.list_of[self.prepared.molecule[queries]]]
+        return queries[usable]
 
     def bins(self, queries: npt.NDArray[np.int64]) -> RowSlices:
         """Binned spectra."""
