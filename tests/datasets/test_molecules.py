@@ -23,14 +23,6 @@ def test_same_molecules_are_one_row() -> None:
     assert (table.fingerprints() != fingerprints(["CCO", "c1ccccc1", "C[C@H](N)C(=O)O"])).nnz == 0
 
 
-def test_processes_change_nothing() -> None:
-    many = [f"{'C' * n}O" for n in range(1, 60)] * 40
-    one, two = (build_molecule_table(many, jobs=jobs) for jobs in (1, 2))
-    assert one.smiles == two.smiles
-    assert np.array_equal(one.index, two.index)
-    assert np.array_equal(one.fingerprint_bits, two.fingerprint_bits)
-
-
 def test_progress_ends_at_the_total() -> None:
     seen: list[tuple[str, int, int | None]] = []
     build_molecule_table(["C", "CC"], progress=lambda *step: seen.append(step))

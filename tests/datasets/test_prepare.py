@@ -161,12 +161,13 @@ def test_a_second_run_does_nothing_and_a_change_does(write_set, tmp_path: Path) 
     assert changed.manifest["key"] not in (first.manifest["key"], other.manifest["key"])
 
 
-def test_two_runs_give_the_same_bytes(write_set, tmp_path: Path) -> None:
-    files = write_set()
+def test_processes_batches_and_order_of_lists_do_not_show_in_the_bytes(
+    prepared: Prepared, files: DatasetFiles, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr("mzseek.datasets.molecules._BATCH", 3)
     backwards = dict(reversed(files.candidates.items()))
-    for name, lists in (("one", files.candidates), ("two", backwards)):
-        prepare(files.spectra, lists, tmp_path / name, jobs=1 if name == "one" else 2)
-    for path in sorted((tmp_path / "one").iterdir()):
+    prepare(files.spectra, backwards, tmp_path / "two", jobs=2)
+    for path in sorted(prepared.folder.iterdir()):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
 
 
