@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from measure import Measure
-from mzseek.annotation.candidates import index_path
+from mzseek.annotation.index import index_path
 from mzseek.spectra import read_spectra, write_mgf
 
 

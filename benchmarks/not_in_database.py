@@ -31,10 +31,9 @@ from typing import Any
 import numpy as np
 
 from mzseek.annotation.annotator import Annotator, SkippedFeature
-from mzseek.annotation.candidates import Molecule, Source
+from mzseek.annotation.candidates import ListedSource, Molecule, Source
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature
-from mzseek.annotation.sources import ListedSource
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.molecules import describe_structure
 from mzseek.datasets.files import read_table

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from mzseek.annotation.annotator import _with_tolerance
-from mzseek.annotation.features import Tolerance
+from mzseek.annotation.config import Tolerance
 from mzseek.bundle import Bundle
 from mzseek.evidence.model import precompute
 from mzseek.evidence.queries import Queries

@@ -21,8 +21,8 @@ _OPEN = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from mzseek.annotation.candidates import MoleculeIndex, index_path
-from mzseek.annotation.sources import StoreSource
+from mzseek.annotation.index import MoleculeIndex, index_path
+from mzseek.annotation.candidates import StoreSource
 import mzseek.database.store as folder
 import mzseek.io.manifest as manifest
 from mzseek.io.manifest import BlockSums

@@ -1,4 +1,4 @@
-"""Answers: probabilities sum to one, and nothing depends on order, company or processes."""
+"""Annotations: probabilities sum to one, and nothing depends on order, company or processes."""
 
 import dataclasses
 
@@ -6,14 +6,22 @@ import numpy as np
 import pytest
 
 from mzseek.annotation.annotation import Annotation
-from mzseek.annotation.annotator import Annotator, SkippedFeature
-from mzseek.annotation.config import AnnotateConfig
-from mzseek.annotation.features import Feature, Tolerance
-from mzseek.annotation.sources import index_store
+from mzseek.annotation.annotator import (
+    Annotator,
+    SkippedFeature,
+    extend_channels,
+    extension_lines,
+    library_spectra,
+)
+from mzseek.annotation.config import AnnotateConfig, Tolerance
+from mzseek.annotation.features import Feature
+from mzseek.annotation.index import index_store
+from mzseek.bundle import Bundle
 from mzseek.core.errors import AnnotationError, BundleError
 from mzseek.database import build_database, file_sources
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.prepared_queries import spectra_from
+from mzseek.library import Library
 from mzseek.parallel import LocalEngine
 
 OCTANOIC = "CCCCCCCC(=O)O"
@@ -55,56 +63,38 @@ def said(annotator, features):
     return annotator.annotate_batch(features)
 
 
-def plain(annotation):
-    """An annotation as data that can be compared."""
-    if isinstance(annotation, SkippedFeature):
-        return annotation
+def plain(annotation, *, with_names=True):
+    """An annotation as data that can be compared, with or without its name and its references."""
     rows = [
         (c.smiles, c.adduct, c.probability, c.score, c.parts, c.in_set, c.explained,
-         c.peaks_explained, c.match.record if c.match else None,
-         c.analog.record if c.analog else None)
+         c.peaks_explained,
+         with_names and [own.record for own in (c.match, c.analog) if own is not None])
         for c in annotation.candidates
     ]  # fmt: skip
-    facts = (
-        annotation.found,
-        annotation.set_size,
-        annotation.present,
-        annotation.nearest,
-        annotation.level,
-    )
-    return (
-        annotation.feature.name,
-        rows,
-        facts,
-        dict(annotation.choices),
-        dict(annotation.ions),
-        annotation.notes,
-    )
+    names = (annotation.feature.name, annotation.notes) if with_names else ()
+    values = ("found", "set_size", "present", "nearest", "level", "choices", "ions")
+    return (*names, rows, *(getattr(annotation, name) for name in values))
 
 
-def unnamed(annotation):
-    """The same without the name of the feature, and notes about it."""
-    return plain(annotation)[1:-1]
+def all_plain(annotations, **options):
+    return [plain(annotation, **options) for annotation in annotations]
+
+
+def changed(config, **changes):
+    return Annotator(dataclasses.replace(config, **changes))
 
 
 def test_an_index_beside_a_database_changes_no_answer(config, listed, features, tmp_path):
     build_database(file_sources([listed]), tmp_path / "db", nearest=False)
-    of_store = dataclasses.replace(config, database=str(tmp_path / "db"))
-    without = Annotator(of_store).annotate_batch(features)
+    without = changed(config, database=str(tmp_path / "db")).annotate_batch(features[:4])
     index_store(tmp_path / "db", ["morgan2", "rdkit"], jobs=1)
-    annotator = Annotator(of_store)
+    annotator = changed(config, database=str(tmp_path / "db"))
     assert annotator.source.index is not None
-    assert list(map(plain, annotator.annotate_batch(features))) == list(map(plain, without))
+    assert all_plain(annotator.annotate_batch(features[:4])) == all_plain(without)
 
 
-def test_every_feature_has_an_answer_in_its_place(said, features):
-    assert [annotation.feature.name for annotation in said] == [
-        feature.name for feature in features
-    ]
-    assert all(isinstance(annotation, Annotation) and annotation.candidates for annotation in said)
-
-
-def test_probabilities_sum_to_one_and_ranks_follow_them(said):
+def test_probabilities_sum_to_one_and_ranks_follow_them(said, features):
+    assert [annotation.feature for annotation in said] == features
     for annotation in said:
         p = [candidate.probability for candidate in annotation.candidates]
         assert sum(p) == pytest.approx(1.0)
@@ -131,8 +121,7 @@ def test_parts_add_up_to_scores_and_are_told_apart(said):
 def test_company_and_order_change_nothing(annotator, features, said):
     alone = [annotator.annotate_batch([feature])[0] for feature in features]
     backwards = annotator.annotate_batch(features[::-1])[::-1]
-    for one, two, three in zip(said, alone, backwards, strict=True):
-        assert plain(one) == plain(two) == plain(three)
+    assert all_plain(said) == all_plain(alone) == all_plain(backwards)
 
 
 def test_spectra_of_a_feature_are_judged_together_in_any_order(annotator, spectra):
@@ -154,65 +143,48 @@ def test_an_ion_that_is_not_named_has_a_probability(annotator, spectra):
     assert any("read as positive" in note for note in annotation.notes)
 
 
-def test_contradictions_are_set_aside_with_the_reason(config, features):
-    annotator = Annotator(dataclasses.replace(config, adduct="[M+Na]+"))
-    found = annotator.annotate_batch(features[:2])
-    assert all(isinstance(one, SkippedFeature) for one in found)
+def test_contradictions_are_skipped_with_the_reason(config, features):
+    found = changed(config, adduct="[M+Na]+").annotate_batch(features[:2])
+    assert all(isinstance(skipped, SkippedFeature) for skipped in found)
     assert found[0].where == "a.mgf: f0"
     assert "was asked for" in found[0].reason
 
 
 def test_a_mass_that_nothing_has_is_answered_with_nothing(config, spectra):
-    narrow = Annotator(dataclasses.replace(config, ppm=Tolerance(1.0)))
     lost = dataclasses.replace(spectra[0], precursor_mz=1500.123)
+    narrow = changed(config, ppm=Tolerance(1.0))
     (annotation,) = narrow.annotate_batch([Feature("f", "index", (lost,))])
     assert (annotation.candidates, annotation.best, annotation.confidence) == ((), None, 0.0)
     assert annotation.level.number == "5"
     assert "no molecule of the database has this mass" in annotation.notes
 
 
-def test_a_capped_list_says_so(config, features):
-    annotator = Annotator(dataclasses.replace(config, max_candidates=2))
-    annotation = next(one for one in annotator.annotate_batch(features) if one.found > 2)
-    assert annotation.scored == 2 < annotation.found
-    assert any("nearest by mass were scored" in note for note in annotation.notes)
-
-
-def test_an_objective_puts_its_decision_first(config, features):
-    annotator = Annotator(dataclasses.replace(config, objective="tanimoto"))
-    for annotation in annotator.annotate_batch(features):
+def test_settings_change_what_is_scored_and_shown(config, features, said):
+    formula = said[0].candidates[0].formula
+    settings = {
+        "max_candidates": 2, "objective": "tanimoto", "top": 1, "instrument": "ion-trap",
+        "formulas": (("f0", formula),), "peak_ppm": Tolerance(0.0, 1e-9),
+    }  # fmt: skip
+    of = {
+        name: changed(config, **{name: value}).annotate_batch(features[:3])
+        for name, value in settings.items()
+    }
+    capped = next(annotation for annotation in of["max_candidates"] if annotation.found > 2)
+    assert capped.scored == 2
+    assert any("nearest by mass were scored" in note for note in capped.notes)
+    for annotation in of["objective"]:
         assert annotation.choices["tanimoto"] == 0
         assert annotation.best is annotation.candidates[0]
         assert "hit" in annotation.choices
+    assert [len(annotation.candidates) for annotation in of["top"]] == [1, 1, 1]
+    assert {candidate.formula for candidate in of["formulas"][0].candidates} == {formula}
+    assert all(c.peaks_explained == 0 for a in of["peak_ppm"] for c in a.candidates)
+    for annotation in of["instrument"]:
+        assert "not fitted on spectra of ion-trap" in annotation.notes[-1]
 
 
-def test_only_the_first_candidates_are_kept(config, features):
-    annotator = Annotator(dataclasses.replace(config, top=1))
-    assert all(len(annotation.candidates) == 1 for annotation in annotator.annotate_batch(features))
-
-
-def test_formulas_that_are_known_narrow_the_list(config, features, said):
-    annotation = said[0]
-    formula = annotation.candidates[0].formula
-    annotator = Annotator(dataclasses.replace(config, formulas=(("f0", formula),)))
-    (found,) = annotator.annotate_batch(features[:1])
-    assert {candidate.formula for candidate in found.candidates} == {formula}
-
-
-def test_a_tolerance_of_peaks_is_the_users(config, features):
-    strict = Annotator(dataclasses.replace(config, peak_ppm=Tolerance(0.0, 1e-9)))
-    assert all(c.peaks_explained == 0 for c in strict.annotate_batch(features[:1])[0].candidates)
-
-
-def test_the_librarys_own_molecules(bundle_folder, features):
-    annotator = Annotator(
-        AnnotateConfig(
-            model=bundle_folder,
-            database="library",
-            ppm=Tolerance(1000.0),
-            coverage=0.5,
-        )
-    )
+def test_the_librarys_own_molecules(config, features):
+    annotator = changed(config, database="library")
     assert len(annotator.source) == len(annotator.bundle.library.molecules)
     assert isinstance(annotator.annotate_batch(features[:1])[0], Annotation)
 
@@ -223,7 +195,7 @@ def test_what_is_missing_is_told_first(bundle_folder, tmp_path, config):
     with pytest.raises(BundleError):
         Annotator(AnnotateConfig(model=str(tmp_path)))
     with pytest.raises(BundleError, match="coverage is 2"):
-        Annotator(dataclasses.replace(config, coverage=2.0))
+        changed(config, coverage=2.0)
 
 
 def test_chunks_and_batches_do_not_show(config, spectra, said, monkeypatch):
@@ -234,7 +206,7 @@ def test_chunks_and_batches_do_not_show(config, spectra, said, monkeypatch):
     run = Annotator(config).run(
         spectra, engine=LocalEngine(1), progress=lambda _stage, done, _total=None: told.append(done)
     )
-    assert list(map(unnamed, run)) == list(map(unnamed, said))
+    assert all_plain(run, with_names=False) == all_plain(said, with_names=False)
     assert told == [0, 2, 4, 5, 7, 9, 10, 12]
 
 
@@ -311,23 +283,11 @@ def test_no_order_of_a_library_shows_nor_processes(
     one = with_libraries(among_isomers, make_library(rows))
     two = with_libraries(among_isomers, make_library(rows[::-1]))
     annotator = Annotator(one)
-    said = [spoken(each) for each in annotator.annotate_batch(asked)]
-    assert [spoken(each) for each in Annotator(two).annotate_batch(asked)] == said
+    said = all_plain(annotator.annotate_batch(asked), with_names=False)
+    assert all_plain(Annotator(two).annotate_batch(asked), with_names=False) == said
     monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
     shared = annotator.run([*spectra[:3], octanoic], engine=LocalEngine(1))
-    assert [spoken(each)[1:] for each in shared] == [each[1:] for each in said]
-
-
-def spoken(annotation):
-    """An annotation without the names of reference records."""
-    rows = [(c.smiles, c.probability, c.score, c.parts, c.in_set) for c in annotation.candidates]
-    return (
-        annotation.feature.name,
-        rows,
-        annotation.set_size,
-        annotation.present,
-        annotation.nearest,
-    )
+    assert all_plain(shared, with_names=False) == said
 
 
 def test_candidates_of_a_file_are_described_once(annotator, spectra, said, monkeypatch):
@@ -335,13 +295,14 @@ def test_candidates_of_a_file_are_described_once(annotator, spectra, said, monke
     monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
     monkeypatch.setattr("mzseek.annotation.annotator.file_source", None)
     run = annotator.run(spectra, engine=LocalEngine(1))
-    assert list(map(unnamed, run)) == list(map(unnamed, said))
+    assert all_plain(run, with_names=False) == all_plain(said, with_names=False)
 
 
 @pytest.mark.slow
 def test_two_processes_take_what_is_handed_to_them(annotator, spectra, said):
     run = annotator.run(spectra * 12, engine=LocalEngine(2))
-    assert list(map(unnamed, run))[: len(said)] == list(map(unnamed, said))
+    annotated = all_plain(run, with_names=False)
+    assert annotated[: len(said)] == all_plain(said, with_names=False)
 
 
 def test_nothing_is_handed_on_where_all_is_in_the_bundle(bundle_folder):
@@ -349,12 +310,6 @@ def test_nothing_is_handed_on_where_all_is_in_the_bundle(bundle_folder):
     with annotator.shared_state() as folder:
         assert folder is None
     assert annotator.metadata()["added"] == {}
-
-
-def test_every_answer_says_that_the_model_does_not_know_the_instrument(config, features):
-    annotator = Annotator(dataclasses.replace(config, instrument="ion-trap"))
-    for annotation in annotator.annotate_batch(features[:2]):
-        assert "not fitted on spectra of ion-trap" in annotation.notes[-1]
 
 
 def test_features_that_tables_name(config, annotator, features, tmp_path):
@@ -384,3 +339,105 @@ def test_a_feature_that_breaks_does_not_stop_the_others(annotator, features, sai
     assert "peaks" in found[1].reason
     for mine, alone in zip((found[0], found[2]), (said[0], said[2]), strict=True):
         assert [c.smiles for c in mine.candidates] == [c.smiles for c in alone.candidates]
+
+
+NEW = "CCOC(=O)c1ccc(N)cc1OCCCl"
+PEAKS = ([60.05, 77.0386, 120.0444], [0.2, 1.0, 0.6])
+
+
+def analogs_of(fitted):
+    place = [channel.label for channel in fitted.channels].index("analogs")
+    return fitted.states[place]
+
+
+def test_new_molecules_are_added_and_the_bundle_stays_as_it_is(bundle, make_library):
+    before = {name: np.array(own) for name, own in analogs_of(bundle.fitted).arrays.items()}
+    library = Library.open(make_library([(NEW, "[M+H]+", *PEAKS)]))
+    fitted, added = extend_channels(bundle.fitted, [library])
+    assert added == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
+    after = analogs_of(fitted).arrays
+    assert after["molecule_of"].tolist() == [*before["molecule_of"].tolist(),
+                                             before["molecule_of"].max() + 1]  # fmt: skip
+    assert after["mz"][-3:] == pytest.approx(PEAKS[0])
+    assert after["heights"][-3:] == pytest.approx(PEAKS[1])
+    for name, own in before.items():
+        assert np.array_equal(analogs_of(bundle.fitted).arrays[name], own)
+
+
+def test_what_the_bundle_has_already_adds_nothing(bundle):
+    fitted, added = extend_channels(bundle.fitted, [bundle.library, bundle.library])
+    assert added["analogs"] == {"spectra": 0, "molecules": 0, "left_out": 0}
+    assert analogs_of(fitted) is analogs_of(bundle.fitted)
+
+
+def test_a_known_molecule_gets_new_spectra_and_stays_one(bundle, make_library):
+    smiles = bundle.library.molecules["smiles"][0].as_py()
+    library = Library.open(make_library([(smiles, "[M+H]+", *PEAKS)]))
+    fitted, added = extend_channels(bundle.fitted, [library])
+    assert added["analogs"] == {"spectra": 1, "molecules": 0, "left_out": 0}
+    assert analogs_of(fitted).arrays["molecule_of"][-1] == 0
+    assert np.array_equal(analogs_of(fitted).inchikey14, analogs_of(bundle.fitted).inchikey14)
+
+
+def test_no_order_of_records_or_libraries_shows(bundle, make_library):
+    rows = [(NEW, "[M+H]+", *PEAKS), ("CCCCCCCCCCN", "[M+H]+", [60.0, 61.0], [1.0, 0.5]),
+            (NEW, "[M+Na]+", [77.0386], [1.0])]  # fmt: skip
+    one = extend_channels(bundle.fitted, [Library.open(make_library(rows))])
+    parts = [Library.open(make_library(rows[::-1][:2])), Library.open(make_library(rows[:2]))]
+    two = extend_channels(bundle.fitted, parts)
+    assert one[1] == two[1]
+    assert one[1]["analogs"]["spectra"] == 3
+    first, second = analogs_of(one[0]), analogs_of(two[0])
+    assert set(first.arrays) == set(second.arrays)
+    for name, own in first.arrays.items():
+        assert np.array_equal(own, second.arrays[name])
+    assert np.array_equal(first.inchikey14, second.inchikey14)
+
+
+def test_spectra_are_as_compact_as_the_bundles(bundle, make_library):
+    rows = [(NEW, "[M+H]+", np.arange(50.0, 90.0) + 1.23456789e-6, np.linspace(0.1, 1, 40))]
+    made = library_spectra([Library.open(make_library(rows))], 7)
+    assert len(made.peaks.values) == 7
+    assert np.array_equal(made.peaks.values, made.peaks.values.round(5))
+    assert bundle.max_peaks == 100
+
+
+def test_no_libraries_add_nothing(bundle):
+    assert len(library_spectra([])) == 0
+    fitted, added = extend_channels(bundle.fitted, [])
+    assert added == {}
+    assert all(a is b for a, b in zip(fitted.states, bundle.fitted.states, strict=True))
+
+
+def test_channels_that_take_in_nothing_are_left_as_they_are(bundle, make_library):
+    library = Library.open(make_library([(NEW, "[M+H]+", *PEAKS)]))
+    fitted = bundle.fitted
+    others = [at for at, channel in enumerate(fitted.channels) if channel.label != "analogs"]
+    rest = dataclasses.replace(
+        fitted,
+        channels=[fitted.channels[at] for at in others],
+        states=[fitted.states[at] for at in others],
+    )
+    made, added = extend_channels(rest, [library])
+    assert added == {}
+    assert all(a is b for a, b in zip(made.states, rest.states, strict=True))
+
+
+def test_what_is_left_out_is_said():
+    (line,) = extension_lines({"analogs": {"spectra": 3, "molecules": 2, "left_out": 1_000}})
+    assert line == (
+        "Your libraries add 3 spectra to analogs, with 2 new molecules; spectra of 1,000 further "
+        "molecules are for matches only."
+    )
+    assert extension_lines({}) == []
+
+
+def test_the_shipped_bundle_takes_in_spectra_too(make_library):
+    """Its molecules are found again by their fingerprints."""
+    bundle = Bundle.open()
+    smiles = bundle.library.molecules["smiles"].to_pylist()[:20]
+    library = Library.open(make_library([(each, "[M+H]+", *PEAKS) for each in smiles]))
+    _, added = extend_channels(bundle.fitted, [library])
+    assert added["analogs"]["molecules"] == 0
+    assert added["analogs"]["spectra"] + added["analogs"]["left_out"] == 20
+    assert added["analogs"]["left_out"] <= 1

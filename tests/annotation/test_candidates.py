@@ -1,139 +1,169 @@
-"""What is read of a store's molecules is kept beside it, and changes no annotation."""
+"""Candidates of one's own file: by mass, or for each feature its own."""
 
-import json
-import shutil
-from pathlib import Path
-
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from rdkit import Chem
 
-from mzseek.annotation.candidates import MoleculeIndex, build_index, index_path, read_formulas
-from mzseek.annotation.sources import StoreSource, index_store
-from mzseek.core.errors import DatabaseError, InputError
-from mzseek.database import Database, build_database, file_sources
-from mzseek.evidence.queries import Molecules
+from mzseek.annotation.candidates import (
+    ListedSource,
+    Molecule,
+    StoreSource,
+    distinct,
+    file_source,
+    read_formulas,
+)
+from mzseek.core.errors import AnnotationError, DatabaseError, InputError
+from mzseek.database import build_database, file_sources
 
-SMILES = ["CCO", "COC", "CCC", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O"]
-KINDS = ("morgan2", "rdkit")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("indexed")
-    (folder / "mine.smi").write_text("\n".join(SMILES) + "\n")
-    build_database(file_sources([folder / "mine.smi"]), folder / "db")
-    index_store(folder / "db", KINDS, jobs=1)
-    return folder / "db"
+ETHANOL = 46.041865
 
 
-def test_all_that_is_read_is_what_would_be_computed(store: Path) -> None:
-    source = StoreSource.open(store)
-    assert source.index is not None
-    smiles = Database.open(store).rows(np.arange(5))["smiles"].to_pylist()
-    places = np.array([4, 1, 1])
-    chosen = [smiles[at] for at in places]
-    kept = Molecules(chosen, jobs=1, index=source.index, index_rows=places)
-    fresh = Molecules(chosen, jobs=1)
-    for kind in (*KINDS, "maccs"):  # the last is not kept
-        assert np.array_equal(kept.words(kind), fresh.words(kind))
-    assert np.array_equal(kept.fragments.masses, fresh.fragments.masses)
-    assert np.array_equal(kept.fragments.starts, fresh.fragments.starts)
-
-
-def test_nothing_is_parsed_that_is_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = StoreSource.open(store)
-    monkeypatch.setattr("mzseek.evidence.queries.parse_molecule", lambda text: 1 / 0)
-    table = Molecules(["never read"], jobs=1, index=source.index, index_rows=np.array([0]))
-    table.compute(KINDS, fragments=True)
-    assert len(table.fragments) == 1
-
-
-def test_molecules_know_their_rows(store: Path) -> None:
-    found = StoreSource.open(store).within(46.041865, 0.0005)
-    rows = Database.open(store).rows(np.array([each.row for each in found]))
-    assert rows["smiles"].to_pylist() == [each.smiles for each in found]
-
-
-def test_a_store_without_one(store: Path, tmp_path: Path) -> None:
-    shutil.copytree(store, tmp_path / "alone")
-    assert StoreSource.open(tmp_path / "alone").index is None
-
-
-def test_the_index_of_other_molecules_is_refused(store: Path, tmp_path: Path) -> None:
-    (tmp_path / "other.smi").write_text("CCCC\n")
-    build_database(file_sources([tmp_path / "other.smi"]), tmp_path / "other")
-    shutil.copytree(index_path(store), tmp_path / "other.index")
-    with pytest.raises(DatabaseError, match=r"other\.index: is the index of other molecules"):
-        StoreSource.open(tmp_path / "other")
-
-
-def test_damage_and_other_folders_are_refused(store: Path, tmp_path: Path) -> None:
-    made = build_index([SMILES[:2], SMILES[2:]], 5, tmp_path / "kept", "a list", KINDS, jobs=1)
-    assert made.kinds == KINDS
-    file = tmp_path / "kept" / "words.rdkit.npy"
-    file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(DatabaseError, match=r"words\.rdkit\.npy"):
-        MoleculeIndex.open(tmp_path / "kept", "a list", 5)
-    (tmp_path / "kept" / "manifest.json").write_text(json.dumps({"kind": "something"}))
-    with pytest.raises(DatabaseError):
-        MoleculeIndex.open(tmp_path / "kept", "a list", 5)
-
-
-def changed(folder: Path, name: str, place: int) -> None:
-    """Change a number of an array by as little as a trial of hostile changes did."""
-    array = np.load(folder / name)
-    array.reshape(-1)[place] += array.dtype.type(1)
-    np.save(folder / name, array)
-
-
-@pytest.mark.parametrize("name", ["pieces.masses.npy", "pieces.codes.npy", "pieces.breaks.npy"])
-def test_changed_pieces_are_refused_when_they_are_read(tmp_path: Path, name: str) -> None:
-    many = ["C" * length for length in range(1, 81)]
-    build_index([many], 80, tmp_path / "kept", "a list", KINDS, jobs=1)
-    changed(tmp_path / "kept", name, -1)
-    index = MoleculeIndex.open(tmp_path / "kept", "a list", 80)
-    assert len(index.fragments(np.array([0, 63]))) == 2  # another block, which is as it was
-    said = r"kept: pieces\.\*\.npy has changed; make it again with `mzseek database index`"
-    with pytest.raises(DatabaseError, match=said):
-        index.fragments(np.array([0, 79]))
-
-
-def test_changed_fingerprints_and_sums_are_refused(tmp_path: Path) -> None:
-    build_index([SMILES], 5, tmp_path / "kept", "a list", KINDS, jobs=1)
-    changed(tmp_path / "kept", "words.rdkit.npy", 0)
-    index = MoleculeIndex.open(tmp_path / "kept", "a list", 5)
-    assert len(index.words("morgan2", np.array([0]))) == 1
-    with pytest.raises(DatabaseError, match=r"words\.rdkit\.npy has changed; make it again"):
-        index.words("rdkit", np.array([3]))
-    changed(tmp_path / "kept", "sums.npy", 0)
-    with pytest.raises(DatabaseError, match=r"sums\.npy has changed; make it again"):
-        MoleculeIndex.open(tmp_path / "kept", "a list", 5)
-
-
-def test_an_index_without_sums_of_blocks_is_read_whole(tmp_path: Path, resign) -> None:
-    folder = tmp_path / "kept"
-    build_index([SMILES], 5, folder, "a list", KINDS, jobs=1)
-    (folder / "sums.npy").unlink()
-    facts = json.loads((folder / "manifest.json").read_text())
-    del facts["files"]["sums.npy"]
-    (folder / "manifest.json").write_text(json.dumps(facts))
-    assert len(MoleculeIndex.open(folder, "a list", 5).fragments(np.array([4]))) == 1
-    changed(folder, "pieces.masses.npy", 0)
-    with pytest.raises(DatabaseError, match=r"pieces\.masses\.npy has changed; make it again"):
-        MoleculeIndex.open(folder, "a list", 5)
-    np.save(folder / "pieces.codes.npy", np.full_like(np.load(folder / "pieces.codes.npy"), 77))
-    index = MoleculeIndex.open(resign(folder), "a list", 5)
-    with pytest.raises(DatabaseError, match=r"pieces\.codes\.npy: is damaged .*holds 77.*index"):
-        index.fragments(np.array([0]))
-
-
-def written(tmp_path, text):
-    path = tmp_path / "formulas.csv"
+def written(tmp_path, text, name="mine.csv"):
+    path = tmp_path / name
     path.write_text(text)
     return path
 
 
-def test_read_in_any_order_of_elements(tmp_path):
+def test_by_mass_for_all_features(tmp_path):
+    rejects = []
+    path = written(tmp_path, "name,smiles\nethanol,CCO\nether,COC\npropane,CCC\nbad,C(\n")
+    source = file_source(path, rejects)
+    assert [each.name for each in source.within(ETHANOL, 0.001)] == ["ethanol", "ether"]
+    assert not source.within(100.0, 0.001)
+    assert (len(source), source.by_feature) == (3, False)
+    assert rejects[0][0].endswith("line 5")
+    with pytest.raises(AnnotationError, match="no lists for single features"):
+        source.of_feature("1")
+
+
+@pytest.mark.parametrize("column", ["feature", "Feature ID", "feature_id", "row ID", "SCANS"])
+def test_for_each_feature_its_own(tmp_path, column):
+    source = file_source(written(tmp_path, f"{column},smiles\n1,CCO\n1,COC\n2,CCC\n"), [])
+    assert source.by_feature
+    assert [each.smiles for each in source.of_feature("1")] == ["CCO", "COC"]
+    assert source.of_feature("3") == []
+
+
+def as_sdf(tmp_path):
+    blocks = [
+        Chem.MolToMolBlock(Chem.MolFromSmiles(smiles)) + f"> <feature>\n{feature}\n\n$$$$\n"
+        for feature, smiles in (("1", "CCO"), ("1", "COC"), ("2", "CCC"), ("", "CCN"))
+    ]
+    return written(tmp_path, "".join(blocks), "mine.sdf")
+
+
+def as_parquet(tmp_path):
+    rows = {"feature": [1, 1, 2, None], "smiles": ["CCO", "COC", "CCC", "CCN"]}
+    pq.write_table(pa.table(rows), tmp_path / "mine.parquet")
+    return tmp_path / "mine.parquet"
+
+
+def as_text(tmp_path):
+    return written(tmp_path, "feature|SMILES\n1|CCO\n1|COC\n2|CCC\n|CCN\n", "mine.psv")
+
+
+@pytest.mark.parametrize("make", [as_sdf, as_parquet, as_text])
+def test_features_of_every_format(tmp_path, make):
+    rejects = []
+    source = file_source(make(tmp_path), rejects)
+    assert source.by_feature
+    assert list(source.features()) == ["1", "2"]
+    assert [each.smiles for each in source.of_feature("1")] == ["CCO", "COC"]
+    assert [each.smiles for each in source.of_feature("2")] == ["CCC"]
+    [(where, reason)] = rejects
+    assert where.startswith(str(tmp_path))
+    assert reason == "names no feature, as other rows do"
+    assert source.metadata()["set_aside"] == 1
+
+
+def test_columns_that_the_user_names(tmp_path):
+    path = written(tmp_path, "Nr,Struktur,Bezeichnung\n1,CCO,Weingeist\n")
+    with pytest.raises(
+        InputError, match=r"no column holds molecules; .* --smiles-column names one"
+    ):
+        file_source(path, [])
+    source = file_source(path, [], {"smiles": "Struktur", "name": "Bezeichnung"})
+    assert [each.name for each in source.within(ETHANOL, 0.001)] == ["Weingeist"]
+
+
+def test_facts_name_the_file_and_its_checksum(tmp_path):
+    facts = file_source(written(tmp_path, "smiles\nCCO\n"), []).metadata()
+    assert facts["molecules"] == 1
+    assert len(facts["sha256"]) == 64
+
+
+def test_a_file_without_molecules_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no molecule that can be read"):
+        file_source(written(tmp_path, "smiles\nC(\n"), [])
+
+
+def test_molecules_of_one_key_are_one_in_an_order_of_their_own():
+    a = Molecule("CCO", "B", "C2H6O", ETHANOL, "", ("x",), ("1",))
+    b = Molecule("OCC", "B", "C2H6O", ETHANOL, "ethanol", ("y",), ("2",))
+    c = Molecule("COC", "A", "C2H6O", ETHANOL)
+    for given in ([a, b, c], [c, b, a]):
+        first, second = distinct(given)
+        assert first.smiles == "COC"
+        assert (second.smiles, second.name) == ("CCO", "ethanol")
+        assert set(second.sources) == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "smiles,name,id\nCCO,ethanol,7\nCOC,,\nOCC,spirit,8\n",
+        "feature,smiles\n1,CCO\n,COC\n1,CCC\nß,CCO\n",
+    ],
+)
+def test_a_file_comes_back_as_it_was_described(tmp_path, text):
+    path = tmp_path / "mine.csv"
+    path.write_text(text, encoding="utf-8")
+    source = file_source(path, [])
+    source.save(tmp_path / "saved.json")
+    again = ListedSource.load(tmp_path / "saved.json")
+    path.unlink()
+    assert (again.label, again.metadata(), again.by_feature) == (
+        source.label, source.metadata(), source.by_feature)  # fmt: skip
+    assert again.molecules == source.molecules
+    assert again.lists == source.lists
+    assert again.within(46.041865, 0.001) == source.within(46.041865, 0.001)
+
+
+def test_sources_and_identifiers_are_kept(tmp_path):
+    one = Molecule("CCO", "LFQSCWFLJHTTHZ", "C2H6O", 46.041865, "x", ("a", "b"), ("1",))
+    ListedSource("mine", [one], {"kind": "file"}).save(tmp_path / "saved.json")
+    assert ListedSource.load(tmp_path / "saved.json").molecules == [one]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    (folder / "mine.csv").write_text("id,name,smiles\n1,ethanol,CCO\n2,ether,COC\n3,propane,CCC\n")
+    build_database(file_sources([folder / "mine.csv"]), folder / "db")
+    return StoreSource.open(folder / "db")
+
+
+def test_by_mass_with_all_that_the_store_knows(source):
+    found = source.within(46.041865, 0.0005)
+    assert {each.name for each in found} == {"ethanol", "ether"}
+    one = next(each for each in found if each.name == "ethanol")
+    assert (one.key, one.formula, one.sources) == ("LFQSCWFLJHTTHZ", "C2H6O", ("mine",))
+    assert one.identifiers == ("mine:1",)
+
+
+def test_facts(source):
+    facts = source.metadata()
+    assert (facts["kind"], facts["molecules"], source.label) == ("database", 3, "db")
+    assert all(len(digest) == 64 for digest in facts["sha256"].values())
+
+
+def test_no_store(tmp_path):
+    with pytest.raises(DatabaseError):
+        StoreSource.open(tmp_path)
+
+
+def test_formulas_are_read_in_any_order_of_elements(tmp_path):
     path = written(tmp_path, "Feature ID,molecularFormula\n7,OC2H6\n8,C8H10N4O2\n9,\n")
     assert read_formulas(path) == {"7": "C2H6O", "8": "C8H10N4O2"}
 
@@ -147,6 +177,6 @@ def test_read_in_any_order_of_elements(tmp_path):
         ("feature,formula\n7,\n", "names no formula"),
     ],
 )
-def test_refused(tmp_path, text, reason):
+def test_tables_without_formulas_are_refused(tmp_path, text, reason):
     with pytest.raises(InputError, match=reason):
-        read_formulas(written(tmp_path, text))
+        read_formulas(written(tmp_path, text, "formulas.csv"))

@@ -16,7 +16,6 @@ from mzseek.annotation.confidence import (
     MatchOdds,
     PolarityCalibration,
     expected_share,
-    fit_logistic,
 )
 from mzseek.core.errors import BundleError
 from mzseek.decision import Calibration, Pooling
@@ -205,11 +204,13 @@ def test_what_does_not_fit_is_refused(change, says) -> None:
         InDatabase.from_dict({**a_model().to_dict(), **change})
 
 
-def test_the_fit_finds_the_feature_that_separates() -> None:
-    rng = np.random.default_rng(1)
-    labels = np.arange(400) % 2 == 0
-    values = rng.normal(size=(400, 3))
-    values[:, 1] += 2 * labels
-    weights, _ = fit_logistic(values, labels, np.ones(400))
-    assert np.argmax(np.abs(weights)) == 1
-    assert weights[1] > 0
+def test_plain_data_and_back():
+    odds = MatchOdds(np.array([-1.0, 0.5, 3.0]), 70, 80)
+    again = MatchOdds.from_dict(odds.to_dict())
+    assert again.of([0.1, 0.5, 0.99]).tolist() == [-1.0, 0.5, 3.0]
+    assert again.of([0.6])[0] > 0.5
+    assert (again.same, again.other) == (70, 80)
+    with pytest.raises(BundleError, match="has no nats"):
+        MatchOdds.from_dict({"nats": [], "same": 0, "other": 0})
+    with pytest.raises(BundleError):
+        MatchOdds.from_dict({"nats": [1.0]})

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mzseek.annotation.config import Tolerance
 from mzseek.annotation.features import (
     Feature,
-    Tolerance,
     distinct_spectra,
     feature_id,
     is_profile,
@@ -17,6 +17,8 @@ from mzseek.annotation.features import (
 )
 from mzseek.core.errors import AnnotationError
 from mzseek.spectra import Spectrum
+
+from .conftest import make_peaks
 
 
 def spectrum(identifier="x", mz=100.0, **metadata):
@@ -88,7 +90,7 @@ def test_spectra_of_fragments_tell_no_mass_of_the_molecule(level):
     assert fault.endswith("expected MS2")
 
 
-def test_copies_of_a_spectrum_are_one_whatever_their_order_and_unit(make_peaks):
+def test_copies_of_a_spectrum_are_one_whatever_their_order_and_unit():
     one = make_peaks("a")
     scaled = replace(one, intensities=one.intensities * 7, identifier="b")
     doubled = replace(
@@ -105,7 +107,7 @@ def test_copies_of_a_spectrum_are_one_whatever_their_order_and_unit(make_peaks):
     assert [s.intensities.tolist() for s in again] == [s.intensities.tolist() for s in spectra]
 
 
-def test_measurements_of_few_peaks_are_told_apart_by_energy_and_time(make_peaks):
+def test_measurements_of_few_peaks_are_told_apart_by_energy_and_time():
     def peak(**metadata):
         return make_peaks(mz=np.array([138.0662]), intensities=np.ones(1), metadata=metadata)
 
@@ -115,13 +117,13 @@ def test_measurements_of_few_peaks_are_told_apart_by_energy_and_time(make_peaks)
     assert distinct_spectra([peak(retention_time="1 s"), peak(retention_time="2 s")])[1] == 0
 
 
-def test_another_ion_or_precursor_is_no_copy(make_peaks):
+def test_another_ion_or_precursor_is_no_copy():
     one = make_peaks()
     assert distinct_spectra([one, replace(one, adduct="[M+Na]+")])[1] == 0
     assert distinct_spectra([one, replace(one, precursor_mz=217.0697)])[1] == 0
 
 
-def test_profile_spectra_are_noted_as_the_file_states_them(make_peaks):
+def test_profile_spectra_are_noted_as_the_file_states_them():
     one = make_peaks(metadata={"centroided": "no"})
     (note,) = distinct_spectra([one])[2]
     assert note.startswith("1 spectrum is in profile mode")
@@ -129,11 +131,11 @@ def test_profile_spectra_are_noted_as_the_file_states_them(make_peaks):
 
 
 @pytest.mark.parametrize("given", ["a\tb", "a\n b", "a  b"])
-def test_names_are_on_one_line(make_peaks, given):
+def test_names_are_on_one_line(given):
     assert name_of(make_peaks(metadata={"feature_id": given}), 1) == ("a b", "feature_id")
 
 
-def test_control_characters_of_names_are_visible(make_peaks):
+def test_control_characters_of_names_are_visible():
     spectrum = make_peaks(metadata={"feature_id": "../a\x1b[2J\u202e"})
     assert name_of(spectrum, 1)[0] == "../a�[2J�"
 

@@ -19,10 +19,8 @@ import pytest
 import zstandard
 
 from mzseek.annotation.annotator import MIN_FEATURES, Annotator
-from mzseek.annotation.candidates import index_path
-from mzseek.annotation.config import AnnotateConfig
-from mzseek.annotation.features import Tolerance
-from mzseek.annotation.sources import index_store
+from mzseek.annotation.config import AnnotateConfig, Tolerance
+from mzseek.annotation.index import index_path, index_store
 from mzseek.core.errors import DatabaseError, InputError, KilledError, RunError
 from mzseek.database import build_database, file_sources
 from mzseek.datasets.prepared import Prepared
@@ -33,18 +31,32 @@ from mzseek.parallel.processes import _executor
 from mzseek.spectra import write_mgf
 
 
-@pytest.fixture
-def mgf(small_set, tmp_path):
-    path = tmp_path / "mine.mgf"
+@pytest.fixture(scope="module")
+def records(small_set, tmp_path_factory):
+    """Six spectra, and one that cannot be read, as the text of an MGF file."""
+    path = tmp_path_factory.mktemp("records") / "mine.mgf"
     write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(6)))
-    with path.open("a") as file:
-        file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n")
+    return path.read_text() + "BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n"
+
+
+@pytest.fixture
+def mgf(records, tmp_path):
+    path = tmp_path / "mine.mgf"
+    path.write_text(records)
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def config(bundle_folder):
     return AnnotateConfig(model=bundle_folder, ppm=Tolerance(1000.0), coverage=0.5)
+
+
+@pytest.fixture(scope="module")
+def whole(records, config, tmp_path_factory):
+    """The six spectra annotated at once: the finished run, and its folder."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "mine.mgf").write_text(records)
+    return annotate_files([folder / "mine.mgf"], folder / "out", config), folder / "out"
 
 
 def rows(path):
@@ -52,22 +64,40 @@ def rows(path):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_records_are_answered_or_set_aside(mgf, config, tmp_path):
-    done = annotate_files([mgf], tmp_path / "out", config)
-    assert done.counts["records"] == 7
-    assert (done.counts["answered"], done.counts["set_aside"]) == (6, 1)
-    assert done.counts["unaccounted"] == 0
+def run_facts(folder):
+    return json.loads((folder / "run.json").read_text())
+
+
+TABLES = ("summary.tsv", "candidates.tsv", "peaks.tsv")
+
+
+def assert_same(folder, other, names=TABLES):
+    for name in names:
+        assert (folder / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_records_are_answered_or_skipped(whole):
+    done, out = whole
+    expected = {"records": 7, "answered": 6, "set_aside": 1, "unaccounted": 0}
+    assert {name: done.counts[name] for name in expected} == expected
     assert sum(done.levels.values()) == 6
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv", "run.json",
-                     "report.html"}  # fmt: skip
-    assert len(rows(tmp_path / "out" / "summary.tsv")) == 6
-    (aside,) = rows(tmp_path / "out" / "skipped.tsv")
+    assert {path.name for path in out.iterdir()} == {*TABLES, "skipped.tsv", "run.json",
+                                                     "report.html"}  # fmt: skip
+    assert len(rows(out / "summary.tsv")) == 6
+    (aside,) = rows(out / "skipped.tsv")
     assert "record 7" in aside["where"]
     assert "has no precursor m/z" in aside["reason"]
-    facts = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert facts["counts"]["records"] == 7
-    assert aside["reason"].replace("'", "&#39;") in (tmp_path / "out" / "report.html").read_text()
+    assert run_facts(out)["counts"]["records"] == 7
+    assert aside["reason"].replace("'", "&#39;") in (out / "report.html").read_text()
+
+
+def test_a_model_of_ones_own_is_not_called_mzseeks(whole, config):
+    done, out = whole
+    assert done.searched["model"]["name"] == Path(config.model).name
+    assert done.searched["database"]["kind"] == "bundled"
+    assert not done.searched["database"]["shipped"]
+    for name in ("run.json", "report.html"):
+        assert "comes with mzseek" not in (out / name).read_text()
 
 
 def test_lists_and_feature_tables_are_among_the_options(mgf, config, tmp_path):
@@ -79,7 +109,7 @@ def test_lists_and_feature_tables_are_among_the_options(mgf, config, tmp_path):
     )
     assert "mine.csv: 1 of its 1 features is not among the spectra: '17'" in done.messages
     assert "quant.csv: 0 of 1 rows have an annotation" in done.messages
-    options = json.loads((tmp_path / "out" / "run.json").read_text())["options"]
+    options = run_facts(tmp_path / "out")["options"]
     assert options["smiles_column"] == "Struktur"
     assert options["features"] == str(tmp_path / "quant.csv")
     assert options["network"] is None
@@ -100,53 +130,47 @@ class Stop(Exception):
     pass
 
 
-def stop(stage, done, total):
-    """Kills a job whose first three annotations are written."""
-    if stage == "features" and done == 3:
-        raise Stop
+def cut(paths, out, config, **options):
+    """A job that was killed after three annotations."""
 
+    def stop(stage, done, total):
+        if stage == "features" and done == 3:
+            raise Stop
 
-def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(mgf, config, tmp_path):
-    annotate_files([mgf], tmp_path / "whole", config)
     with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", config, progress=stop)
-    assert not (tmp_path / "cut").exists()
-    said = []
-    annotate_files([mgf], tmp_path / "cut", config, resume=True, log=said.append)
-    assert said == ["3 features were done before."]
-    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv", "report.html"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        annotate_files(paths, out, config, progress=stop, **options)
+    assert not out.exists()
 
 
-def test_a_clock_that_was_set_back_changes_nothing(mgf, config, tmp_path, bundle_folder):
+def gone_on(paths, out, config):
+    """What a job says that goes on after it was killed."""
+    log = []
+    done = annotate_files(paths, out, config, resume=True, log=log.append)
+    assert log == ["3 features were done before."]
+    return done
+
+
+def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(whole, mgf, config, tmp_path):
+    cut([mgf], tmp_path / "cut", config)
+    gone_on([mgf], tmp_path / "cut", config)
+    assert_same(tmp_path / "cut", whole[1])
+
+
+def test_a_clock_that_was_set_back_changes_nothing(whole, mgf, config, tmp_path, bundle_folder):
     # All files are of a time to come: the clock was a year ahead when the job was killed.
     model = tmp_path / "model"
     shutil.copytree(bundle_folder, model)
     config = dataclasses.replace(config, model=str(model))
-    annotate_files([mgf], tmp_path / "whole", config)
-    with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", config, progress=stop)
+    cut([mgf], tmp_path / "cut", config)
     ahead = time.time() + 365 * 86_400
-    for path in [mgf, *model.rglob("*"), tmp_path / "cut.partial"]:
+    partial = tmp_path / "cut.partial"
+    for path in [mgf, *model.rglob("*"), partial, *partial.iterdir()]:
         os.utime(path, (ahead, ahead))
-    for path in (tmp_path / "cut.partial").iterdir():
-        os.utime(path, (ahead, ahead))
-    said = []
-    annotate_files([mgf], tmp_path / "cut", config, resume=True, log=said.append)
-    assert said == ["3 features were done before."]
-    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv", "skipped.tsv"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert json.loads((tmp_path / "cut" / "run.json").read_text())["seconds"] >= 0
+    gone_on([mgf], tmp_path / "cut", config)
+    assert_same(tmp_path / "cut", whole[1])
+    assert run_facts(tmp_path / "cut")["seconds"] >= 0
     os.utime(tmp_path / "cut" / "run.json", (ahead, ahead))
     annotate_files([mgf], tmp_path / "cut", config)  # and it is replaced as any other
-
-
-def test_another_job_is_not_gone_on_with(mgf, config, tmp_path):
-    with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", config, progress=stop)
-    other = AnnotateConfig(model=config.model, coverage=0.6)
-    with pytest.raises(RunError, match="begun with other"):
-        annotate_files([mgf], tmp_path / "cut", other, resume=True)
 
 
 def test_what_cannot_be_read_or_written(config, tmp_path, mgf):
@@ -157,40 +181,24 @@ def test_what_cannot_be_read_or_written(config, tmp_path, mgf):
         annotate_files([mgf], tmp_path / "out.docx", config)
 
 
-def test_what_tables_name_and_libraries_add_is_said(mgf, config, small_set, tmp_path, make_library):
+def test_what_tables_name_and_libraries_add_is_said(mgf, config, tmp_path, make_library):
     row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
     known = dataclasses.replace(
         config, library=(str(make_library([row])),), instrument="ion-trap",
         formulas=(("S0-1", "C2H6O"), ("lost", "CH4")),
     )  # fmt: skip
-    done = annotate_files([mgf], tmp_path / "out", known)
-    line = "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
-    assert line in done.messages
+    out = tmp_path / "out"
+    cut([mgf], out, known)
+    done = gone_on([mgf], out, known)  # with what was met before
+    lost = "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
+    assert [line for line in done.messages if "not among the spectra" in line] == [lost]
     assert "Your libraries add 1 spectrum to analogs, with 1 new molecule." in done.messages
-    assert any("not fitted on spectra of ion-trap" in each for each in done.messages)
-    facts = json.loads((tmp_path / "out" / "run.json").read_text())
-    assert facts["tables"] == {
-        "the table of formulas": {
-            "named": 2,
-            "not_met": 1,
-            "first": ["lost"],
-            "ambiguous": 0,
-            "first_ambiguous": [],
-        }
-    }
+    assert any("not fitted on spectra of ion-trap" in line for line in done.messages)
+    facts = run_facts(out)
+    assert facts["tables"]["the table of formulas"]["first"] == ["lost"]
     assert facts["added"] == {"analogs": {"spectra": 1, "molecules": 1, "left_out": 0}}
-    assert [each["spectra"] for each in facts["libraries"]][1:] == [1]
-    assert "Your libraries add 1 spectrum" in (tmp_path / "out" / "report.html").read_text()
-
-
-def test_a_resumed_job_has_met_what_was_done_before(mgf, config, tmp_path):
-    known = dataclasses.replace(config, formulas=(("S0-1", "C2H6O"), ("lost", "CH4")))
-    with pytest.raises(Stop):
-        annotate_files([mgf], tmp_path / "cut", known, progress=stop)
-    done = annotate_files([mgf], tmp_path / "cut", known, resume=True)
-    assert [line for line in done.messages if "not among the spectra" in line] == [
-        "the table of formulas: 1 of its 2 features is not among the spectra: 'lost'"
-    ]
+    assert [library["spectra"] for library in facts["libraries"]][1:] == [1]
+    assert "Your libraries add 1 spectrum" in (out / "report.html").read_text()
 
 
 def told(folder):
@@ -203,23 +211,16 @@ def told(folder):
     return found
 
 
-def one_by_one(mgf):
-    """The records of a file as texts."""
-    return [text + "END IONS\n" for text in mgf.read_text().split("END IONS\n")[:-1]]
-
-
-def test_tables_do_not_depend_on_order_or_company(mgf, config, tmp_path):
-    annotate_files([mgf], tmp_path / "whole", config)
-    whole = told(tmp_path / "whole")
-    records = one_by_one(mgf)
-    (tmp_path / "backwards.mgf").write_text("".join(records[::-1]))
-    annotate_files([tmp_path / "backwards.mgf"], tmp_path / "backwards", config)
-    assert told(tmp_path / "backwards") == whole
-    (tmp_path / "alone.mgf").write_text(records[2])
-    annotate_files([tmp_path / "alone.mgf"], tmp_path / "alone", config)
+def test_tables_do_not_depend_on_order_or_company(whole, records, config, tmp_path):
+    expected = told(whole[1])
+    texts = [text + "END IONS\n" for text in records.split("END IONS\n")[:-1]]
+    for name, chosen in (("backwards", texts[::-1]), ("alone", texts[2:3])):
+        (tmp_path / f"{name}.mgf").write_text("".join(chosen))
+        annotate_files([tmp_path / f"{name}.mgf"], tmp_path / name, config)
+    assert told(tmp_path / "backwards") == expected
     alone = told(tmp_path / "alone")
     assert alone
-    assert alone.items() <= whole.items()
+    assert alone.items() <= expected.items()
 
 
 @pytest.fixture
@@ -326,8 +327,8 @@ def test_where_the_reasons_are_is_said(mgf, config, tmp_path):
     assert done.messages[-1] == "… and 2 more: a folder as --out lists them all"
 
 
-def test_an_instrument_is_asked_for_where_nothing_is_explained(mgf, config, tmp_path):
-    first, *_ = annotate_files([mgf], tmp_path / "out", config).messages  # its peaks are made up
+def test_an_instrument_is_asked_for_where_nothing_is_explained(whole):
+    first, *_ = whole[0].messages  # its peaks are made up
     assert "The best candidates explain 0% of the intensity" in first
     assert "--instrument qtof" in first
 
@@ -341,7 +342,7 @@ def test_candidates_that_cannot_form_the_ion_are_counted(config, tmp_path):
     molecules.write_text("smiles\nC1CCCCCC1\nOC1=CCC=CC1\nCC1=CC=CCC1\n")
     wide = dataclasses.replace(config, database=str(molecules), ppm=Tolerance(0.0, 3.0))
     annotate_files([mine], tmp_path / "out", wide)
-    facts = json.loads((tmp_path / "out" / "run.json").read_text())
+    facts = run_facts(tmp_path / "out")
     assert facts["candidates_removed_by_ion_rules"] == {
         "[M+H-H2O]+: no oxygen to lose as water": 1,
         "[M+H-H2O]+: no lone pair and no pi bond to take up a proton": 1,
@@ -370,10 +371,6 @@ def listed(config, path, rows, **changes):
     path.write_text("feature,smiles\n" + "".join(f"{name},{smiles}\n" for name, smiles in rows))
     changes = {"ppm": Tolerance(), "database": str(path)} | changes
     return dataclasses.replace(config, **changes)
-
-
-def run_facts(folder):
-    return json.loads((folder / "run.json").read_text())
 
 
 def test_listed_candidates_of_another_mass_are_skipped_and_said(config, tmp_path):
@@ -479,12 +476,6 @@ def test_packed_files_without_end_leave_the_other_features(config, tmp_path, suf
     assert "peaks" in aside["reason"]
 
 
-def cut(paths, out, config, **options):
-    """A job that was killed after three annotations."""
-    with pytest.raises(Stop):
-        annotate_files(paths, out, config, progress=stop, **options)
-
-
 def refused(paths, out, config, what, **options):
     """A job that must not go on, since something was changed meanwhile."""
     said = f"{out.name}.partial: was begun with other values or contents of {what}; give the same"
@@ -579,28 +570,15 @@ def test_files_that_change_while_they_are_read_are_refused(mgf, config, tmp_path
     assert not (tmp_path / "out").exists()
 
 
-def test_a_journal_that_was_cut_short_leaves_no_old_rows(mgf, config, tmp_path):
-    annotate_files([mgf], tmp_path / "whole", config)
+def test_a_journal_that_was_cut_short_leaves_no_old_rows(whole, mgf, config, tmp_path):
     cut([mgf], tmp_path / "cut", config)
     (tmp_path / "cut.partial" / "journal.jsonl").write_bytes(b'{"signa')
     annotate_files([mgf], tmp_path / "cut", config, resume=True)
-    for name in ("summary.tsv", "candidates.tsv", "peaks.tsv"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert_same(tmp_path / "cut", whole[1])
 
 
-def test_a_workshop_of_something_else_is_refused(config):
+def test_an_annotator_of_something_else_is_refused(config):
     annotator = Annotator(config)
     assert Annotator(config, None, annotator.key).key == annotator.key
     with pytest.raises(DatabaseError, match="was replaced while spectra were annotated"):
         Annotator(config, None, "another")
-
-
-def test_a_model_of_ones_own_is_not_called_mzseeks(mgf, config, tmp_path):
-    done = annotate_files([mgf], tmp_path / "out", config)
-    assert done.searched["model"]["name"] == Path(config.model).name
-    assert (done.searched["database"]["kind"], done.searched["database"]["shipped"]) == (
-        "bundled",
-        False,
-    )
-    for name in ("run.json", "report.html"):
-        assert "comes with mzseek" not in (tmp_path / "out" / name).read_text()

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from mzseek.annotation.features import Tolerance
-from mzseek.annotation.reading import Features, Grouping, SpectrumFiles
-from mzseek.core.errors import AnnotationError, InputError
+from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.reading import Features, Named, SpectrumFiles
+from mzseek.core.errors import InputError
 from mzseek.spectra import Spectrum, read_spectra
+
+from .conftest import make_feature
 
 
 def mgf(path, records):
@@ -59,7 +61,7 @@ def test_order_of_spectra_does_not_show_in_a_feature(tmp_path):
 
 
 def test_each_by_itself(tmp_path):
-    files = Features([mgf(tmp_path / "a.mgf", RECORDS)], Grouping("none"))
+    files = Features([mgf(tmp_path / "a.mgf", RECORDS)], AnnotateConfig(group="none"))
     assert len(list(files)) == 5
 
 
@@ -68,7 +70,7 @@ def test_by_precursor_and_retention_time(tmp_path):
         {"PEPMASS": mz, "RTINSECONDS": seconds}
         for mz, seconds in (("100.0", "10"), ("200.0", "10"), ("100.0005", "15"), ("100.0", "90"))
     ]
-    grouping = Grouping("precursor", Tolerance(10.0), 10.0)
+    grouping = AnnotateConfig(group="precursor")
     files = Features([mgf(tmp_path / "a.mgf", records)], grouping)
     assert sorted(len(each.spectra) for each in files) == [1, 1, 2]
     assert sorted(len(f.spectra) for f in Features(
@@ -77,7 +79,7 @@ def test_by_precursor_and_retention_time(tmp_path):
 
 def test_without_retention_times_nothing_is_put_together(tmp_path):
     records = [{"PEPMASS": "100.0"}, {"PEPMASS": "100.0"}]
-    files = Features([mgf(tmp_path / "a.mgf", records)], Grouping("precursor"))
+    files = Features([mgf(tmp_path / "a.mgf", records)], AnnotateConfig(group="precursor"))
     assert len(list(files)) == 2
 
 
@@ -88,13 +90,6 @@ def test_bad_records_are_told_once(tmp_path):
     assert len(list(files)) == 1 == len(list(files))
     assert files.skipped == len(rejects) == 1
     assert "nothing" in rejects[0][1]
-
-
-def test_unknown_groupings_are_refused():
-    with pytest.raises(AnnotationError, match="grouping 'mass'"):
-        Grouping("mass")
-    with pytest.raises(AnnotationError, match="expected 0 or more"):
-        Grouping(seconds=-1.0)
 
 
 def test_spectra_in_memory():
@@ -152,27 +147,22 @@ def msp(path, times):
 
 def test_times_without_a_unit_group_nothing_until_the_unit_is_given(tmp_path):
     path = msp(tmp_path / "a.msp", ("635.4", "640"))
-    files = Features([path], Grouping("precursor"))
+    files = Features([path], AnnotateConfig(group="precursor"))
     assert [each.retention_time for each in files] == [None, None]
     assert files.warnings() == [
         f"2 records of {path} state a retention time without a unit: it is not used, also not to "
         "group spectra by precursor and retention time (give --rt-unit min or --rt-unit s)"
     ]
-    files = Features([path], Grouping("precursor", rt_unit="s"))
+    files = Features([path], AnnotateConfig(group="precursor", rt_unit="s"))
     assert [each.retention_time for each in files] == [637.7]
     assert files.warnings() == []
-    assert len(Features([path], Grouping("precursor", rt_unit="min"))) == 2
+    assert len(Features([path], AnnotateConfig(group="precursor", rt_unit="min"))) == 2
 
 
 def test_a_unit_that_is_given_does_not_replace_one_of_the_file(tmp_path):
     path = mgf(tmp_path / "a.mgf", [{"PEPMASS": "100.0", "CHARGE": "1+", "RTINSECONDS": "60"}])
-    (feature,) = Features([path], Grouping(rt_unit="min"))
+    (feature,) = Features([path], AnnotateConfig(rt_unit="min"))
     assert feature.retention_time == 60.0
-
-
-def test_unknown_units_are_refused():
-    with pytest.raises(AnnotationError, match="unit of retention times 'h'"):
-        Grouping(rt_unit="h")
 
 
 def test_contradictions_are_one_line_a_file(tmp_path):
@@ -189,7 +179,7 @@ def test_features_of_unknown_polarity_are_counted(tmp_path, by):
     records = [{"FEATURE_ID": "1", "PEPMASS": "100.0", "RTINSECONDS": "1"},
                {"FEATURE_ID": "1", "PEPMASS": "100.0", "RTINSECONDS": "2", "CHARGE": "1-"},
                {"FEATURE_ID": "2", "PEPMASS": "200.0"}]  # fmt: skip
-    files = Features([mgf(tmp_path / "a.mgf", records)], Grouping(by))
+    files = Features([mgf(tmp_path / "a.mgf", records)], AnnotateConfig(group=by))
     counts = "2 of 3 features have" if by == "none" else "1 of 2 features has"
     assert files.warnings() == [
         f"{counts} no ion mode in the file (polarity unknown): read as positive (if they are "
@@ -278,3 +268,63 @@ def test_a_file_with_other_records_at_the_second_reading_is_refused(tmp_path, re
     path.write_text("".join(text.format(n) for n in range(records)))
     with pytest.raises(InputError, match=r"a\.mgf: has changed while it was read"):
         list(files)
+
+
+def test_what_is_met_is_struck_off():
+    named = Named({"a": ["1", "2"], "b": ["2", "3"]})
+    features = [make_feature("2"), make_feature("9")]
+    assert list(named.meet(features)) == features
+    assert named.metadata() == {
+        "a": {"named": 2, "not_met": 1, "first": ["1"], "ambiguous": 0, "first_ambiguous": []},
+        "b": {"named": 2, "not_met": 1, "first": ["3"], "ambiguous": 0, "first_ambiguous": []},
+    }
+    assert named.lines() == [
+        "a: 1 of its 2 features is not among the spectra: '1'",
+        "b: 1 of its 2 features is not among the spectra: '3'",
+    ]
+    assert named
+    list(named.meet([make_feature("1"), make_feature("3")]))
+    assert not named
+    assert named.lines() == []
+
+
+def test_only_the_first_are_shown_in_the_order_of_the_table():
+    named = Named({"a": [str(at) for at in range(9, 0, -1)] + ["x" * 100]})
+    (line,) = named.lines()
+    assert line.endswith("'9', '8', '7', '6', '5', …")
+    assert "10 of its 10 features are" in line
+    assert len(Named({"a": ["x" * 100]}).lines()[0]) < 100
+
+
+def test_no_tables():
+    assert not Named({})
+    assert (Named({}).metadata(), Named({}).lines()) == ({}, [])
+
+
+def test_ids_of_several_files_are_named_with_their_file():
+    one, two = (
+        make_feature(f"{file}:1", id="1", names=(f"{file}:1",), where=f"d/{file}")
+        for file in ("a.mgf", "b.mgf")
+    )
+    named = Named({"mine.csv": ["1", "2"], "the table of formulas": ["b.mgf:1"]})
+    list(named.meet([one, two]))
+    assert named.metadata() == {
+        "mine.csv": {
+            "named": 2, "not_met": 1, "first": ["2"], "ambiguous": 1, "first_ambiguous": ["1"],
+        },
+        "the table of formulas": {
+            "named": 1, "not_met": 0, "first": [], "ambiguous": 0, "first_ambiguous": [],
+        },
+    }  # fmt: skip
+    assert named.renamed() == {
+        "count": 2,
+        "first": [{"id": "1", "name": "a.mgf:1", "file": "d/a.mgf"},
+                  {"id": "1", "name": "b.mgf:1", "file": "d/b.mgf"}],
+    }  # fmt: skip
+    assert named.lines() == [
+        "2 features have ids that other features have, too, and were renamed: '1' is 'a.mgf:1', "
+        "'1' is 'b.mgf:1'",
+        "mine.csv: 1 of its 2 features is not among the spectra: '2'",
+        "mine.csv: 1 of its 2 features is in several files, and not used: instead of '1' write "
+        "'a.mgf:1' or 'b.mgf:1'",
+    ]

@@ -6,15 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mzseek.annotation.confidence import (
-    MatchOdds,
-    fit_match_odds,
-    library_without_precursors,
-    without_precursor,
-)
-from mzseek.annotation.features import Feature, Tolerance
-from mzseek.annotation.hypotheses import Hypothesis
-from mzseek.annotation.query import FeatureQuery
+from mzseek.annotation.config import Tolerance
+from mzseek.annotation.features import Feature
+from mzseek.annotation.query import FeatureQuery, Hypothesis
 from mzseek.annotation.references import (
     HALF,
     LEAST_MATCHED,
@@ -29,16 +23,17 @@ from mzseek.annotation.references import (
     credited,
     joins_candidates,
     level_of,
+    library_without_precursors,
     matched_intensity,
     neighbours,
     unlisted_match,
     unlisted_note,
+    without_precursor,
 )
-from mzseek.core.errors import BundleError
 from mzseek.library import Library
 from mzseek.spectra import Spectrum
 
-from .conftest import CAFFEINE, ISOMER, MASS, molecule
+from .conftest import CAFFEINE, ISOMER, MASS, make_candidate, make_peaks, make_reference, molecule
 
 
 def asked_of(library, record, **changes):
@@ -52,7 +47,7 @@ def asked_of(library, record, **changes):
     }  # fmt: skip
     spectrum = Spectrum(**(facts | changes))
     reading = Hypothesis("[M+H]+", ("[M+H]+",), spectrum.precursor_mz - 1.00728, 0.002)
-    return FeatureQuery(Feature("f", "index", (spectrum,)), (reading,), (), ("[M+H]+",), 0)
+    return FeatureQuery(Feature("f", "index", (spectrum,)), (reading,), (), (reading,), 0)
 
 
 def test_a_spectrum_of_the_library_matches_itself(bundle):
@@ -100,7 +95,7 @@ def test_no_libraries_and_no_features(bundle):
     assert (near.nearest, len(near.matches)) == (0.0, 0)
 
 
-def test_a_candidate_is_credited_with_its_match_and_with_another_molecule(make_reference):
+def test_a_candidate_is_credited_with_its_match_and_with_another_molecule():
     alike = make_reference(smiles="Cn1c(=O)c2[nH]cnc2n(C)c1=O", similarity=0.5)
     same = make_reference(similarity=0.9)
     near = Neighbours({"RYYVLZVUVIJVGH": same}, {"RYYVLZVUVIJVGH": same, "ZFXYFBGIUFBOJW": alike})
@@ -139,126 +134,85 @@ THEOBROMINE_KEY = "YAPQBXQYLJRXSA"
 FORMULA = "C8H10N4O2"
 
 
-@pytest.fixture
-def matched(make_candidate, make_reference):
+def matched_level(match=(), probability=0.9, **grounds):
     """The level of a candidate with a library spectrum of its own molecule."""
-
-    def level(probability: float = 0.9, grounds: LevelEvidence | None = None, **match):
-        reference = make_reference(**match)
-        best = make_candidate(match=reference, probability=probability, in_set=False)
-        return level_of(
-            [best], grounds or LevelEvidence(scored=5, p_in_database=0.05 / probability)
-        )
-
-    return level
+    best = make_candidate(match=make_reference(**dict(match)), probability=probability)
+    return level_of([best], LevelEvidence(**{"scored": 5, "p_in_database": 0.4} | grounds))
 
 
-@pytest.fixture
-def number(make_candidate):
-    """The level of a candidate without a library spectrum."""
-
-    def level(probability: float, *, explained: float = 0.9, **grounds):
-        best = make_candidate(probability=probability, explained=explained)
-        return level_of([best], LevelEvidence(**({"scored": 5} | grounds))).number
-
-    return level
+BOUNDS = {"similarity": LEAST_SIMILARITY, "peaks": LEAST_PEAKS, "matched_intensity": LEAST_MATCHED}
+RIVALS = {THEOBROMINE_KEY: 0.97}
 
 
-def test_a_library_match_needs_similarity_peaks_and_intensity(matched) -> None:
-    ground = LevelEvidence(scored=5, p_in_database=0.4)
-    bounds = {"similarity": LEAST_SIMILARITY, "peaks": LEAST_PEAKS,
-              "matched_intensity": LEAST_MATCHED}  # fmt: skip
-    assert matched(grounds=ground, **bounds).number == "2a"
-    assert matched(grounds=ground, **bounds | {"similarity": 0.6999}).number == "5"
-    assert matched(grounds=ground, **bounds | {"peaks": LEAST_PEAKS - 1}).number == "5"
-    assert matched(grounds=ground, **bounds | {"matched_intensity": 0.49}).number == "5"
+@pytest.mark.parametrize(
+    ("match", "grounds", "problem"),
+    [
+        (BOUNDS, {}, None),
+        ({"similarity": 0.6}, {}, "similarity 0.60, not 0.7"),
+        (BOUNDS | {"similarity": 0.6999}, {}, "similarity 0.70, not 0.7"),
+        ({"peaks": 1}, {}, "has 1 peak, and"),
+        ({"peaks": LEAST_PEAKS - 1}, {}, f"has 5 peaks, and {LEAST_PEAKS} are asked for"),
+        ({"matched_intensity": 0.3}, {}, "30% of the intensity"),
+        (BOUNDS | {"matched_intensity": 0.49}, {}, "49% of the intensity"),
+        ({}, {"p_in_database": PLAUSIBLE / 0.9}, None),
+        ({}, {"p_in_database": 0.15 / 0.9}, "a confidence of 0.15"),
+        ({}, {"scored": 1, "p_in_database": 0.9}, None),  # a lone candidate
+        ({"similarity": 0.98}, {"similar": RIVALS}, "another molecule 0.97"),
+        ({"similarity": 0.97 + MARGIN - 1e-6}, {"similar": RIVALS}, "another molecule 0.97"),
+        ({"similarity": 0.97 + MARGIN + 1e-6}, {"similar": RIVALS}, None),
+    ],
+)
+def test_a_library_match_is_level_2a_or_the_problem_is_said(match, grounds, problem) -> None:
+    level = matched_level(match, **grounds)
+    assert level.number == ("5" if problem else "2a")
+    assert problem is None or problem in level.reason
 
 
-def test_a_library_match_needs_a_plausible_confidence(matched) -> None:
-    likely = LevelEvidence(scored=5, p_in_database=PLAUSIBLE / 0.5)
-    assert matched(0.5, likely).number == "2a"
-    unlikely = LevelEvidence(scored=5, p_in_database=PLAUSIBLE / 0.5 - 0.1)
-    assert matched(0.5, unlikely).number == "5"
-    assert "a confidence of 0.15" in matched(0.5, unlikely).reason
-
-
-def test_a_near_rival_takes_the_match_away_whatever_its_peaks(matched, make_candidate) -> None:
-    def level(rival: float) -> str:
-        similar = {THEOBROMINE_KEY: rival, make_candidate().key: 0.9}
-        return matched(grounds=LevelEvidence(scored=5, p_in_database=0.4, similar=similar),
-                       similarity=0.9).number  # fmt: skip
-
-    assert level(0.95) == "5"
-    assert level(0.9 - MARGIN + 1e-6) == "5"
-    assert level(0.9 - MARGIN - 1e-6) == "2a"
-
-
-def test_the_form_of_the_library_is_no_rival_of_the_form_of_the_database(
-    make_candidate, make_reference
-) -> None:
+def test_the_form_of_the_library_is_no_rival_of_the_form_of_the_database() -> None:
     salt, acid = "CC(=O)[O-].[Na+]", "QTBSBXVTEAMEQO"
     best = make_candidate(smiles="CC(=O)O", key=acid, match=make_reference(smiles=salt))
     similar = {acid: 0.93, "VMHLLURERBWHNL": 0.93}
-    assert (
-        level_of([best], LevelEvidence(scored=3, p_in_database=0.5, similar=similar)).number == "2a"
-    )
+    grounds = LevelEvidence(scored=3, p_in_database=0.5, similar=similar)
+    assert level_of([best], grounds).number == "2a"
 
 
-def test_a_lone_candidate_is_level_5_unless_the_library_matches(number, matched) -> None:
-    assert number(1.0, scored=1, p_in_database=0.99) == "5"
-    assert matched(1.0, LevelEvidence(scored=1, p_in_database=0.9)).number == "2a"
+AHEAD = {FORMULA: 0.8, "C9H14N2O3": 0.2}
 
 
-def test_half_the_confidence_is_a_tentative_structure(number) -> None:
-    assert number(HALF) == "3"
-    assert number(0.8, p_in_database=0.625) == "3"
-    assert number(0.8, p_in_database=0.62) == "5"
-
-
-def test_a_structure_needs_explained_intensity(number) -> None:
-    assert number(0.9, explained=0.2, least_explained=0.2) == "3"
-    assert number(0.9, explained=0.19, least_explained=0.2) == "5"
-    assert number(0.9, explained=0.0) == "5"
-
-
-def test_a_structure_needs_a_score_that_true_molecules_reach(number) -> None:
-    assert number(0.9, is_reached=False) == "5"
-
-
-def test_a_match_outside_the_list_leaves_level_5(number, make_reference) -> None:
-    assert number(0.9, unlisted=make_reference()) == "5"
-
-
-def test_a_formula_ahead_of_others_is_level_4(number) -> None:
-    ahead = {FORMULA: 0.8, "C9H14N2O3": 0.2}
-    assert number(0.3, formulas=ahead) == "4"
-    assert number(0.3, formulas=ahead, p_in_database=0.6) == "5"
-    assert number(0.3, formulas={FORMULA: 1.0}) == "5"  # no other formula to be ahead of
-    assert number(0.3, formulas=ahead, explained=0.0) == "5"
-
-
-def test_no_candidates_are_level_5() -> None:
+@pytest.mark.parametrize(
+    ("probability", "explained", "grounds", "number"),
+    [
+        (HALF, 0.9, {}, "3"),
+        (0.8, 0.9, {"p_in_database": 0.625}, "3"),
+        (0.8, 0.9, {"p_in_database": 0.62}, "5"),
+        (1.0, 0.9, {"scored": 1, "p_in_database": 0.99}, "5"),  # a lone candidate
+        (0.9, 0.2, {"least_explained": 0.2}, "3"),
+        (0.9, 0.19, {"least_explained": 0.2}, "5"),
+        (0.9, 0.0, {}, "5"),
+        (0.9, 0.9, {"is_reached": False}, "5"),
+        (0.9, 0.9, {"unlisted": True}, "5"),
+        (0.3, 0.9, {"formulas": AHEAD}, "4"),
+        (0.3, 0.9, {"formulas": AHEAD, "p_in_database": 0.6}, "5"),
+        (0.3, 0.9, {"formulas": {FORMULA: 1.0}}, "5"),  # no other formula to be ahead of
+        (0.3, 0.0, {"formulas": AHEAD}, "5"),
+    ],
+)
+def test_the_level_without_a_library_match(probability, explained, grounds, number) -> None:
+    if "unlisted" in grounds:
+        grounds = {"unlisted": make_reference()}
+    best = make_candidate(probability=probability, explained=explained)
+    assert level_of([best], LevelEvidence(**{"scored": 5} | grounds)).number == number
     assert level_of([], LevelEvidence()).number == "5"
 
 
-def test_every_fault_of_a_match_is_said(matched) -> None:
-    ground = LevelEvidence(scored=5, p_in_database=0.4)
-    assert "has 4 peaks, and 6 are asked for" in matched(grounds=ground, peaks=4).reason
-    assert "has 1 peak, and" in matched(grounds=ground, peaks=1).reason
-    assert "similarity 0.60, not 0.7" in matched(grounds=ground, similarity=0.6).reason
-    assert "30% of the intensity" in matched(grounds=ground, matched_intensity=0.3).reason
-    rivals = LevelEvidence(scored=5, p_in_database=0.4, similar={THEOBROMINE_KEY: 0.97})
-    assert "another molecule 0.97" in matched(grounds=rivals, similarity=0.98).reason
-
-
 @pytest.fixture
-def near(make_reference):
+def near():
     key = molecule(CAFFEINE).key
     match = make_reference(formula="C8H10N4O2", mass=MASS, similarity=0.99)
     return Neighbours({key: match}, {}, {key: 0.99})
 
 
-def test_a_match_joins_from_its_bounds_on(make_reference) -> None:
+def test_a_match_joins_from_its_bounds_on() -> None:
     bounds = {"similarity": LEAST_SIMILARITY, "peaks": 3, "matched_intensity": LEAST_MATCHED}
     assert joins_candidates(make_reference(**bounds))
     for name, value in (("similarity", 0.69), ("peaks", 2), ("matched_intensity", 0.49)):
@@ -273,9 +227,6 @@ def test_the_molecule_of_a_match_becomes_a_candidate_marked_as_from_the_library(
     assert added.sources == (LIBRARY_SOURCE,)
     assert "Caffeine is a candidate because a reference spectrum of it matches" in joined.notes[-1]
     assert unlisted_match(joined, near) is None
-
-
-def test_a_query_without_candidates_gets_those_of_its_matches(query, near):
     nothing = replace(query, molecules=(), found=0)
     assert [m.smiles for m in add_library_candidates(nothing, near).molecules[0]] == [CAFFEINE]
 
@@ -289,10 +240,10 @@ def test_a_match_that_is_a_candidate_or_of_another_mass_changes_nothing(query, n
 
 
 def test_a_molecule_that_cannot_form_the_ion_does_not_join(query, near):
-    water_loss = replace(query.readings[0], adduct="[M+H-H2O]+", adducts=("[M+H-H2O]+",))
+    water_loss = replace(query.hypotheses[0], adduct="[M+H-H2O]+", adducts=("[M+H-H2O]+",))
     [match] = near.matches.values()
     oxygen_free = replace(match, smiles="CCCCCCCCCCCCCC", formula="C14H30", mass=MASS)
-    only = replace(query, readings=(water_loss,), hypotheses=(water_loss,))
+    only = replace(query, hypotheses=(water_loss,), tried=(water_loss,))
     assert add_library_candidates(only, Neighbours({"X": oxygen_free}, {}, {})) is only
 
 
@@ -304,7 +255,7 @@ def test_a_strict_list_reports_the_match_outside_it(query, near):
     )
 
 
-def test_matched_intensity_is_the_lower_share_without_precursors(make_peaks, make_reference):
+def test_matched_intensity_is_the_lower_share_without_precursors():
     spectrum = make_peaks(mz=np.array([50.0, 60.0]), intensities=np.array([1.0, 3.0]))
     reference = make_reference(
         mz=np.array([60.01, 70.0, 195.0877]), intensities=np.array([1.0, 1.0, 50.0])
@@ -327,47 +278,8 @@ def test_a_match_outside_the_list_must_be_better_than_those_of_candidates(query,
     assert unlisted_match(query, better) is None
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    """80 molecules, pairs of one mass; each measured by two contributors, nearly alike."""
-    from mzseek.chem import exact_mass, precursor_mz
-
-    folder = tmp_path_factory.mktemp("library")
-    rng = np.random.default_rng(0)
-    text = ""
-    for number in range(40):
-        chain = "C" * (number % 20 + 2)
-        ring = "c1ccccc1" if number < 20 else "c1ccncc1"
-        for smiles in (f"{chain}O{ring}", f"{chain[:-1]}OC{ring}"):
-            mz = np.sort(rng.uniform(50, 150, 12)).round(3)
-            heights = rng.uniform(0.1, 1, 12)
-            for whose in ("Anna", "Berta"):
-                peaks = heights * rng.uniform(0.9, 1.1, 12)
-                text += (
-                    f"BEGIN IONS\nSPECTRUM_ID={smiles}-{whose}\nSMILES={smiles}\n"
-                    f"CONTRIBUTOR={whose}\nADDUCT=[M+H]+\n"
-                    f"PEPMASS={precursor_mz(exact_mass(smiles), '[M+H]+'):.5f}\n"
-                    + "".join(f"{m} {h:.4f}\n" for m, h in zip(mz, peaks, strict=True))
-                    + "END IONS\n"
-                )
-    (folder / "a.mgf").write_text(text)
-    return Library.build(folder / "a.mgf", folder / "library")
-
-
-def test_the_same_molecule_is_told_by_its_spectrum(library):
-    odds = fit_match_odds(library, 1)
-    assert (odds.same, odds.other) == (160, 160)
-    assert (np.diff(odds.log_odds) >= 0).all()
-    assert odds.of([0.0])[0] < -2
-    assert odds.of([0.98])[0] > 2
-
-
-def test_too_few_pairs_say_nothing(library, bundle):
-    assert fit_match_odds(library, -1) is None
-    assert fit_match_odds(bundle.library, 1) is None  # one contributor
-
-
-def test_peaks_of_the_precursor_are_left_out_of_both_sides(library):
+def test_peaks_of_the_precursor_are_left_out_of_both_sides(bundle):
+    library = bundle.library
     bare = library_without_precursors(library)
     assert (len(bare), bare.ions) == (len(library), library.ions)
     mz, heights = np.array([50.0, 100.0, 100.3]), np.array([1.0, 9.0, 2.0])
@@ -375,15 +287,3 @@ def test_peaks_of_the_precursor_are_left_out_of_both_sides(library):
     assert without_precursor(one).mz.tolist() == [50.0]
     only = Spectrum(mz[1:], heights[1:], 100.1, "[M+H]+", 1, "a")
     assert without_precursor(only) is only
-
-
-def test_plain_data_and_back():
-    odds = MatchOdds(np.array([-1.0, 0.5, 3.0]), 70, 80)
-    again = MatchOdds.from_dict(odds.to_dict())
-    assert again.of([0.1, 0.5, 0.99]).tolist() == [-1.0, 0.5, 3.0]
-    assert again.of([0.6])[0] > 0.5
-    assert (again.same, again.other) == (70, 80)
-    with pytest.raises(BundleError, match="has no nats"):
-        MatchOdds.from_dict({"nats": [], "same": 0, "other": 0})
-    with pytest.raises(BundleError):
-        MatchOdds.from_dict({"nats": [1.0]})

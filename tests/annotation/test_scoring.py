@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from mzseek.annotation.candidates import Molecule
-from mzseek.annotation.hypotheses import Hypothesis
-from mzseek.annotation.query import FeatureQuery
+from mzseek.annotation.query import FeatureQuery, Hypothesis
 from mzseek.annotation.scoring import BACKGROUND, background_of, score_with_background
 from mzseek.bundle import Bundle
 from mzseek.bundle.molecules import BundledMolecules
 
-from .conftest import CAFFEINE, ISOMER, MASS, THEOBROMINE, molecule, store
+from .conftest import CAFFEINE, ISOMER, MASS, THEOBROMINE, make_feature, molecule, store
 
 
 def test_the_background_holds_molecules_of_the_mass_first_and_no_candidates(query):
@@ -39,7 +38,7 @@ def test_without_bundled_molecules_there_is_no_background(query):
     assert background_of(query, store()) is None
 
 
-def test_background_and_candidates_have_the_same_analogs(make_feature) -> None:
+def test_background_and_candidates_have_the_same_analogs() -> None:
     """A known candidate must not raise the scores of background molecules by its own spectra."""
     bundle = Bundle.open()
     known, feature = molecule(CAFFEINE), make_feature()
@@ -48,11 +47,11 @@ def test_background_and_candidates_have_the_same_analogs(make_feature) -> None:
     both = [known, molecule(ISOMER)]
 
     def scored(candidates: list[Molecule], background: BundledMolecules):
-        query = FeatureQuery(feature, (reading,), (candidates,), ("[M+H]+",), len(candidates))
-        [one], _ = score_with_background(
+        query = FeatureQuery(feature, (reading,), (candidates,), (reading,), len(candidates))
+        [(_, evidence)], _ = score_with_background(
             [query], [0.9], bundle.fitted, bundle.confidence, bundle.fingerprint, background
         )
-        return one.evidence
+        return evidence
 
     as_candidate = scored(both, store())
     as_background = scored(both[:1], store(ISOMER))

@@ -7,7 +7,7 @@ import pytest
 from mzseek.bundle import Bundle
 from mzseek.bundle.build_molecules import MoleculeLists
 from mzseek.bundle.export import ExportOptions, card_of, export_run, fit_options, replace_molecules
-from mzseek.bundle.refit import References
+from mzseek.bundle.fitting import References
 from mzseek.core.errors import BundleError
 from mzseek.evidence.fitting import FitOptions
 from mzseek.library import Library

@@ -16,16 +16,20 @@ from mzseek.bundle.fit_confidence import (
     error_of,
     fit_confidence,
     fit_in_database,
+    fit_logistic,
+    fit_match_odds,
     make_cases,
     modes_of,
     usable_lists,
 )
+from mzseek.bundle.fitting import references_from
 from mzseek.bundle.molecules import BundledMolecules, molecule_table
-from mzseek.bundle.refit import references_from
+from mzseek.chem import exact_mass, precursor_mz
 from mzseek.datasets.prepared import Prepared
 from mzseek.decision import Calibration
 from mzseek.evidence.fitting import StructureGroups, structure_groups_from
 from mzseek.evidence.model import EvidenceModel
+from mzseek.library import Library
 from mzseek.runs.run import Run
 
 
@@ -168,3 +172,51 @@ def test_error_is_the_gap_between_said_and_true() -> None:
     assert error_of(np.full(4, 0.25), labels, np.ones(4)) == pytest.approx(0)
     assert error_of(np.full(4, 0.75), labels, np.ones(4)) == pytest.approx(0.5)
     assert error_of(np.full(4, 0.75), labels, np.array([3.0, 0, 0, 1])) == pytest.approx(0)
+
+
+def test_the_fit_finds_the_feature_that_separates() -> None:
+    rng = np.random.default_rng(1)
+    labels = np.arange(400) % 2 == 0
+    values = rng.normal(size=(400, 3))
+    values[:, 1] += 2 * labels
+    weights, _ = fit_logistic(values, labels, np.ones(400))
+    assert np.argmax(np.abs(weights)) == 1
+    assert weights[1] > 0
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """80 molecules, pairs of one mass; each measured by two contributors, nearly alike."""
+    folder = tmp_path_factory.mktemp("library")
+    rng = np.random.default_rng(0)
+    text = ""
+    for number in range(40):
+        chain = "C" * (number % 20 + 2)
+        ring = "c1ccccc1" if number < 20 else "c1ccncc1"
+        for smiles in (f"{chain}O{ring}", f"{chain[:-1]}OC{ring}"):
+            mz = np.sort(rng.uniform(50, 150, 12)).round(3)
+            heights = rng.uniform(0.1, 1, 12)
+            for whose in ("Anna", "Berta"):
+                peaks = heights * rng.uniform(0.9, 1.1, 12)
+                text += (
+                    f"BEGIN IONS\nSPECTRUM_ID={smiles}-{whose}\nSMILES={smiles}\n"
+                    f"CONTRIBUTOR={whose}\nADDUCT=[M+H]+\n"
+                    f"PEPMASS={precursor_mz(exact_mass(smiles), '[M+H]+'):.5f}\n"
+                    + "".join(f"{m} {h:.4f}\n" for m, h in zip(mz, peaks, strict=True))
+                    + "END IONS\n"
+                )
+    (folder / "a.mgf").write_text(text)
+    return Library.build(folder / "a.mgf", folder / "library")
+
+
+def test_the_same_molecule_is_told_by_its_spectrum(library):
+    odds = fit_match_odds(library, 1)
+    assert (odds.same, odds.other) == (160, 160)
+    assert (np.diff(odds.log_odds) >= 0).all()
+    assert odds.of([0.0])[0] < -2
+    assert odds.of([0.98])[0] > 2
+
+
+def test_too_few_pairs_say_nothing(library, bundle):
+    assert fit_match_odds(library, -1) is None
+    assert fit_match_odds(bundle.library, 1) is None  # one contributor

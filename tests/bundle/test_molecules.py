@@ -34,32 +34,22 @@ def test_equal_molecules_are_one_with_the_sources_of_all(box: BundledMolecules) 
     assert box.table["key"].to_pylist() == ["A" * 14, "B" * 14, "C" * 14]
     assert box.table["sources"].to_pylist()[0] == ["a", "b"]
     assert box.table["names"].to_pylist()[0] == ["ten"]
-    assert box.collections() == ["a", "b"]
 
 
-def test_look_ups_by_mass(box: BundledMolecules) -> None:
-    indptr, rows = box.many_by_mass([20.0, 10.0, 15.0], ppm=10)
-    assert (indptr.tolist(), rows.tolist()) == ([0, 2, 3, 3], [1, 2, 0])
-    one = box.by_mass(20.0, 1.0)
-    assert one.table["key"].to_pylist() == ["B" * 14]
-    assert box.by_mass(20.0, 10, cap=1).capped
+def test_look_ups_by_mass_and_key(box: BundledMolecules) -> None:
+    assert box.by_mass(20.0).table["row"].to_pylist() == [1, 2]
+    assert box.by_mass(20.0, 1.0).table["key"].to_pylist() == ["B" * 14]
+    assert len(box.by_mass(15.0)) == 0
+    assert box.rows_by_key == {"A" * 14: [0], "B" * 14: [1], "C" * 14: [2]}
     assert box.smiles[0] == "C" * 10
 
 
-def test_look_ups_by_key_and_formula(box: BundledMolecules) -> None:
-    assert box.by_key("a" * 14 + "-UHFFFAOYSA-N").table["row"].to_pylist() == [0]
-    assert len(box.by_key("X" * 14)) == 0
-    assert box.by_formula("C20").table["row"].to_pylist() == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("masses", "ppm"), [([0.0], 10), ([np.nan], 10), ([5.0], -1), ([5.0], 1e6)]
-)
-def test_what_is_no_question_is_refused(
-    box: BundledMolecules, masses: list[float], ppm: float
+@pytest.mark.parametrize(("mass", "ppm"), [(0.0, 10), (np.nan, 10), (5.0, -1), (5.0, 1e6)])
+def test_what_is_no_mass_or_tolerance_is_refused(
+    box: BundledMolecules, mass: float, ppm: float
 ) -> None:
-    with pytest.raises(BundleError, match=r"expected|no positive number"):
-        box.many_by_mass(masses, ppm)
+    with pytest.raises(BundleError, match="expected"):
+        box.by_mass(mass, ppm)
 
 
 def test_a_table_of_another_form_is_refused(box: BundledMolecules) -> None:
@@ -80,11 +70,11 @@ def shipped() -> Bundle:
 def test_common_metabolites_are_present(shipped: Bundle) -> None:
     rows = list(csv.DictReader(COMMON.open(encoding="utf-8"), delimiter="\t"))
     assert len(rows) >= 60
-    found = {row["name"]: shipped.molecules.by_key(inchikey_block(row["smiles"])) for row in rows}
-    assert [name for name, own in found.items() if not len(own)] == []
+    rows_by_key, masses = shipped.molecules.rows_by_key, shipped.molecules.masses
+    found = {row["name"]: rows_by_key.get(inchikey_block(row["smiles"]), []) for row in rows}
+    assert [name for name, own in found.items() if not own] == []
     for row in rows:  # permanent cations with their own mass, inner salts neutral
-        masses = found[row["name"]].table["mass"].to_pylist()
-        assert exact_mass(row["smiles"]) == pytest.approx(masses[0], abs=1e-5)
+        assert exact_mass(row["smiles"]) == pytest.approx(masses[found[row["name"]][0]], abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.config import AnnotateConfig
-from mzseek.annotation.features import Tolerance
+from mzseek.annotation.config import AnnotateConfig, Tolerance
 from mzseek.bundle import Bundle
 from mzseek.core.errors import WriteError
 from mzseek.database import Database

@@ -1,37 +1,40 @@
 """Annotate spectra: one class for the command line, the notebook, a server and workers."""
 
 import json
+import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mzseek.annotation.annotation import Annotation
-from mzseek.annotation.candidates import Source
-from mzseek.annotation.confidence import check_share, expected_share
-from mzseek.annotation.config import LIBRARY, AnnotateConfig
-from mzseek.annotation.features import Feature, Tolerance
-from mzseek.annotation.hypotheses import (
-    PEEKED,
-    instrument_notes,
-    stated_instrument,
-    unexplained_remark,
+from mzseek.annotation.candidates import (
+    ListedSource,
+    Source,
+    StoreSource,
+    file_source,
+    library_source,
 )
+from mzseek.annotation.confidence import check_share, expected_share
+from mzseek.annotation.config import INSTRUMENTS, LIBRARY, NO_PRIOR, AnnotateConfig, Tolerance
+from mzseek.annotation.features import Feature
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
-from mzseek.annotation.prior import open_prior
-from mzseek.annotation.query import FeatureQuery, Named, ask
-from mzseek.annotation.reading import Features, SpectrumFiles, SpectrumList
+from mzseek.annotation.query import FeatureQuery, ask
+from mzseek.annotation.reading import Features, Named, SpectrumFiles, SpectrumList
 from mzseek.annotation.references import Neighbours, add_library_candidates, neighbours
 from mzseek.annotation.scoring import mode_of, peak_tolerance, score_with_background
-from mzseek.annotation.shared_state import Added, SharedState, extend_channels, extension_lines
-from mzseek.annotation.sources import ListedSource, StoreSource, file_source, library_source
 from mzseek.bundle import Bundle
+from mzseek.bundle.bundle import MAX_PEAKS, compact_ions, compact_peaks
+from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import (
     AnnotationError,
     BundleError,
@@ -41,15 +44,22 @@ from mzseek.core.errors import (
     Reason,
     RecordError,
 )
+from mzseek.core.ragged import pointers
 from mzseek.core.text import pluralize
 from mzseek.evidence import channel_from
-from mzseek.evidence.model import EvidenceModel
-from mzseek.io.skipped import SkipTarget, reporter
+from mzseek.evidence.model import EvidenceModel, open_states, save_states
+from mzseek.evidence.queries import ReferenceSpectra
+from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.io.writing import disk_errors
 from mzseek.library import Library
+from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.parallel import Engine, LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import OpenedOnce
+from mzseek.spectra import Spectrum
+
+if TYPE_CHECKING:
+    from mzseek.annotation.prior import Prior
 
 BUNDLE = "the bundle that comes with mzseek"
 FORMULAS = "the table of formulas"
@@ -59,6 +69,15 @@ _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
 _BATCH = 32  # features, for memory's sake; no annotation depends on others of its batch
 _CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share candidates
 MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
+_CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
+QTOF = "qtof"
+# Names of time-of-flight instruments; a Xevo TQ is a triple quadrupole.
+_IS_QTOF = re.compile(
+    r"tof\b|tof[ -]?ms|maxis|\bimpact (?:hd|ii)|synapt|xevo(?!.*\btq)|\bx500", re.I
+)
+_STATES_INSTRUMENT = ("instrument_type", "instrument", "source_instrument", "instrument_name")
+_PEEKED = 100  # records at the beginning of each file that are looked at
+_EXPLAINS_NOTHING, _FEW_EXPLAINED = 0.02, 5  # share of the intensity; fewer features tell nothing
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,7 @@ class SkippedFeature:
 
 
 Result = Annotation | SkippedFeature
+Added = dict[str, dict[str, int]]  # by channel: new spectra and molecules, and left out ones
 
 
 class Annotator:
@@ -80,7 +100,7 @@ class Annotator:
     ----------
     config : AnnotateConfig, optional
     shared_state : str, optional
-        Folder with what another process has made for the same config (`SharedState`).
+        Folder with what another process has made for the same config (`shared_state`).
     key : str, optional
         That another process has for what it has opened: here it must be the same.
     **settings
@@ -117,9 +137,9 @@ class Annotator:
         if config is not None and settings:
             raise AnnotationError(f"config and {next(iter(settings))} were given: expected one")
         self.config = config = config or AnnotateConfig(**settings)
-        self._shared = SharedState(Path(shared_state)) if shared_state else None
+        self._shared = Path(shared_state) if shared_state else None
         self.skipped_candidates: list[tuple[str, str]] = []
-        self.skipped_weights: list[tuple[str, str]] = []
+        self.skipped_weights: list[Skipped] = []
         self.bundle = Bundle.open(config.model)
         self.fitted = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
         opened = [(Path(path).name, Library.open(path)) for path in config.library]
@@ -129,12 +149,16 @@ class Annotator:
         # Refused before anything is scored: a coverage that the model does not promise.
         for mode in (1, -1):
             self.bundle.confidence.of(mode).threshold(config.coverage)
-        self.prior = open_prior(config.prior, self.bundle, self.skipped_weights)
+        self.prior: Prior | None = None
+        if config.prior != NO_PRIOR:
+            from mzseek.annotation.prior import open_prior
+
+            self.prior = open_prior(config.prior, self.bundle, self.skipped_weights)
         self.source = self._source()
         # Last, since it takes longest.
         self.added: Added = {}
         if self._shared:
-            self.fitted, self.added = self._shared.extend(self.fitted)
+            self._open_extended(self._shared)
         elif opened:
             libraries = [library for _, library in opened]
             self.fitted, self.added = extend_channels(self.fitted, libraries, self.bundle.max_peaks)
@@ -187,7 +211,7 @@ class Annotator:
         skipped = [] if skipped is None else skipped
         progress("reading", 0, None)
         if not isinstance(spectra, Features):
-            spectra = Features(spectra, self.config.grouping, skipped)
+            spectra = Features(spectra, self.config, skipped)
         return AnnotationRun(
             self, spectra, reporter(skipped), was_done, done, first, engine or LocalEngine(),
             progress,
@@ -222,13 +246,13 @@ class Annotator:
         """Score and annotate queries, in their order."""
         confidence = self.bundle.confidence
         with_candidates = [index for index, query in enumerate(queries) if query.kept]
-        scored, molecules = score_with_background(
+        results, molecules = score_with_background(
             [queries[index] for index in with_candidates],
             [neighbour_lists[index].nearest for index in with_candidates],
             self.fitted, confidence, self.bundle.fingerprint, self.bundle.molecules,
             index=self.source.index,
         )  # fmt: skip
-        by_query = dict(zip(with_candidates, scored, strict=True))
+        by_query = dict(zip(with_candidates, results, strict=True))
         label = None if self.prior is None else self.prior.label
         annotations = []
         for index, query in enumerate(queries):
@@ -239,40 +263,30 @@ class Annotator:
                     )
                 )
                 continue
-            scores, mode = by_query[index].scored, mode_of(query)
-            prior = (
-                None if self.prior is None else self.prior.of(query, molecules, scores.rows, mode)
-            )
+            (scored, evidence), mode = by_query[index], mode_of(query)
+            prior = None
+            if self.prior is not None:
+                prior = self.prior.of(query, molecules, scored.rows, mode)
             annotations.append(
                 annotate_query(
-                    query, scores, neighbour_lists[index], confidence.of(mode), self.channels,
-                    molecules.fingerprints(scores.rows), self.config, by_query[index].evidence,
-                    prior, share=self.expected_share,
+                    query, scored, neighbour_lists[index], confidence.of(mode), self.channels,
+                    molecules.fingerprints(scored.rows), self.config, evidence, prior,
+                    share=self.expected_share,
                 )
             )  # fmt: skip
-        notes = instrument_notes(self.config.instrument)
         tolerance = peak_tolerance(self.fitted)
         return [
-            replace(annotation, notes=(*annotation.notes, *notes), **tolerance).with_details(
-                self.config.explain
-            )
+            replace(
+                annotation, notes=(*annotation.notes, *self.config.instrument_notes), **tolerance
+            ).with_details(self.config.explain)
             for annotation in annotations
         ]
 
     def _query(self, feature: Feature) -> FeatureQuery | SkippedFeature:
-        config = self.config
         try:
-            return ask(
-                feature, self.source, tolerance=config.precursor_tolerance, ions=config.ions,
-                max_candidates=config.max_candidates, formulas=self._formulas,
-                keep_mass_mismatches=config.keep_mass_mismatches,
-            )  # fmt: skip
+            return ask(feature, self.source, self.config)
         except AnnotationError as error:
             return _skipped(feature, error)
-
-    @cached_property
-    def _formulas(self) -> dict[str, str]:
-        return dict(self.config.formulas)
 
     @cached_property
     def channels(self) -> tuple[str, ...]:
@@ -296,7 +310,7 @@ class Annotator:
 
     def named(self) -> Named:
         """Features that the tables of the config name, none of them met yet."""
-        tables = {FORMULAS: list(self._formulas), self.source.label: self.source.features()}
+        tables = {FORMULAS: list(self.config.formula_of), self.source.label: self.source.features()}
         return Named({table: names for table, names in tables.items() if names})
 
     def _source(self) -> Source:
@@ -314,25 +328,44 @@ class Annotator:
         if Path(name).is_dir():
             return StoreSource.open(name)
         if self._shared:
-            return self._shared.source()
+            return ListedSource.load(self._shared / _CANDIDATES)
         return file_source(name, self.skipped_candidates, self.config.columns)
-
-    @property
-    def _described(self) -> ListedSource | None:
-        """Candidates of a file, which other processes need not describe again."""
-        is_file = self.config.database not in (None, LIBRARY)
-        return self.source if is_file and isinstance(self.source, ListedSource) else None
 
     @contextmanager
     def shared_state(self) -> Iterator[str | None]:
-        """Open a folder with what other processes need not make again; None for nothing."""
-        if not self.added and self._described is None:
+        """Open a folder with what other processes need not make again; None for nothing.
+
+        That is the described candidates of a file, and the states of extended channels.
+        """
+        of_file = self.config.database not in (None, LIBRARY)
+        listed = self.source if of_file and isinstance(self.source, ListedSource) else None
+        if not self.added and listed is None:
             yield None
             return
-        with TemporaryDirectory(prefix="mzseek-") as folder:
-            with disk_errors(Path(folder)):
-                SharedState(Path(folder)).save(self._described, self.fitted, self.added)
-            yield folder
+        with TemporaryDirectory(prefix="mzseek-") as name:
+            folder = Path(name)
+            with disk_errors(folder):
+                if listed is not None:
+                    listed.save(folder / _CANDIDATES)
+                if self.added:
+                    pairs = zip(self.fitted.channels, self.fitted.states, strict=True)
+                    extended = [pair for pair in pairs if pair[0].label in self.added]
+                    save_states(folder / _STATES, *zip(*extended, strict=True))
+                    (folder / _ADDED).write_text(json.dumps(self.added), encoding="utf-8")
+            yield name
+
+    def _open_extended(self, folder: Path) -> None:
+        """Take over the states of channels that another process has extended, if there are any."""
+        if not (folder / _ADDED).is_file():
+            return
+        self.added = json.loads((folder / _ADDED).read_text(encoding="utf-8"))
+        channels = [channel for channel in self.fitted.channels if channel.label in self.added]
+        opened = dict(zip(self.added, open_states(folder / _STATES, channels), strict=True))
+        states = [
+            opened.get(channel.label, state)
+            for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True)
+        ]
+        self.fitted = replace(self.fitted, states=states)
 
     def contents(self) -> dict[str, Any]:
         """Return checksums of what annotations are made of, by the setting that names it."""
@@ -498,7 +531,7 @@ class AnnotationRun(Iterator[Annotation]):
                 if rows
             ),
             *extension_lines(annotator.added),
-            *(f"{note[0].upper()}{note[1:]}." for note in instrument_notes(config.instrument)),
+            *(f"{note[0].upper()}{note[1:]}." for note in config.instrument_notes),
             *config.remarks,
             *unexplained_remark(self._explained, config.peak_tolerance),
             *self._mismatch_lines(),
@@ -523,13 +556,63 @@ def config_for(config: AnnotateConfig, spectra: SpectrumFiles | SpectrumList) ->
     """
     if not config.instrument is config.ppm is config.peak_ppm is None or not spectra.paths:
         return config
-    instrument, remarks = stated_instrument(spectra.first(PEEKED))
+    instrument, remarks = _stated_instrument(spectra.first(_PEEKED))
     return replace(
         config,
         instrument=instrument,
         instrument_from_files=instrument is not None,
         remarks=(*config.remarks, *remarks),
     )
+
+
+def _stated_instrument(
+    spectra: Sequence[Sequence[Spectrum]],
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return ``qtof`` if all spectra of files state such an instrument, and a line about it."""
+    stated = [
+        {
+            ", ".join(filter(None, (s.metadata.get(key, "").strip() for key in _STATES_INSTRUMENT)))
+            for s in first
+        }
+        for first in spectra
+    ]
+    is_qtof = [_IS_QTOF.search(text) is not None for names in stated for text in names]
+    if not any(is_qtof):
+        return None, ()
+    if not all(is_qtof) or not all(stated):
+        line = (
+            "Some records state a QTOF instrument, others do not: all were searched with the "
+            f"tolerances of the model. Annotate those separately with --instrument {QTOF}."
+        )
+        return None, (line,)
+    instrument, shown = INSTRUMENTS[QTOF], min(text for names in stated for text in names)
+    line = (
+        f"The spectra are of a QTOF instrument ({shown}): searched within {instrument.precursor} "
+        f"(precursors) and {instrument.peaks} (peaks). --instrument, --ppm and --peak-ppm change "
+        "this."
+    )
+    return QTOF, (line,)
+
+
+def unexplained_remark(explained: Sequence[float], peaks: Tolerance | None) -> list[str]:
+    """Return a line if the best candidates explain next to nothing at the model's tolerance.
+
+    Parameters
+    ----------
+    explained : sequence of float
+        Share of the intensity that the best candidate of each feature explains.
+    peaks : Tolerance or None
+        None: as the model has it.
+    """
+    if peaks is not None or len(explained) < _FEW_EXPLAINED:
+        return []
+    if median(explained) > _EXPLAINS_NOTHING:
+        return []
+    return [
+        f"The best candidates explain {median(explained):.0%} of the intensity in the median: are "
+        f"the spectra of a QTOF? Then add --instrument {QTOF}, which widens the tolerances to "
+        f"{INSTRUMENTS[QTOF].peaks}."
+    ]
 
 
 def _skipped(feature: Feature, error: MzseekError) -> SkippedFeature:
@@ -567,3 +650,83 @@ def _with_tolerance(fitted: EvidenceModel, peaks: Tolerance | None) -> EvidenceM
         for channel in fitted.channels
     ]  # fmt: skip
     return replace(fitted, channels=channels)
+
+
+def extend_channels(
+    fitted: EvidenceModel, libraries: Sequence[Library], max_peaks: int = MAX_PEAKS
+) -> tuple[EvidenceModel, Added]:
+    """Return the same channels and ranker, extended by the reference spectra of libraries.
+
+    Spectra are made as compact as those of the bundle, with `max_peaks` each.
+
+    Returns
+    -------
+    EvidenceModel, dict
+        For each channel that takes in spectra, how many ``spectra`` and ``molecules`` are new to
+        it, and how many molecules are ``left_out``.
+    """
+    more = library_spectra(libraries, max_peaks)
+    states, added = list(fitted.states), {}
+    for index, channel in enumerate(fitted.channels):
+        extended = channel.extend(states[index], more) if len(more) else None
+        if extended is not None:
+            states[index] = extended.state
+            added[channel.label] = {
+                "spectra": extended.spectra,
+                "molecules": extended.molecules,
+                "left_out": extended.left_out,
+            }
+    return replace(fitted, states=states), added
+
+
+def library_spectra(libraries: Sequence[Library], max_peaks: int = MAX_PEAKS) -> ReferenceSpectra:
+    """Return the spectra of libraries, one after the other, compact as those of a bundle."""
+    peaks = [
+        compact_peaks(PeakLists._make(map(np.array, library.peaks)), max_peaks)
+        for library in libraries
+    ]
+    ions = [compact_ions(PrecursorIons._make(map(np.array, library.ions))) for library in libraries]
+    before = np.cumsum([0, *(len(library.molecules) for library in libraries)])
+    molecules = [
+        np.asarray(library.molecule_of, np.int64) + offset
+        for library, offset in zip(libraries, before, strict=False)
+    ]
+    keys = [key for library in libraries for key in library.molecules["inchikey"].to_pylist()]
+    return ReferenceSpectra(
+        PeakLists(
+            pointers(_joined([np.diff(part.pointers) for part in peaks], np.int64)),
+            _joined([part.values for part in peaks], np.float64),
+            _joined([part.weights for part in peaks], np.float64),
+        ),
+        PrecursorIons(
+            _joined([part.precursors for part in ions], np.float64),
+            _joined([part.modes for part in ions], np.int8),
+        ),
+        _joined(molecules, np.int64),
+        [smiles for library in libraries for smiles in library.molecules["smiles"].to_pylist()],
+        np.array([key[:BLOCK_LENGTH] for key in keys], f"S{BLOCK_LENGTH}"),
+    )
+
+
+def _joined(arrays: Sequence[Any], dtype: Any) -> Any:
+    return np.concatenate([np.zeros(0, dtype), *arrays])
+
+
+def extension_lines(added: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return lines about what libraries have added to channels.
+
+    Examples
+    --------
+    >>> extension_lines({"analogs": {"spectra": 1200, "molecules": 300, "left_out": 0}})
+    ['Your libraries add 1,200 spectra to analogs, with 300 new molecules.']
+    """
+    lines = []
+    for label, counts in added.items():
+        spectra = pluralize(counts["spectra"], "spectrum", "spectra")
+        molecules = pluralize(counts["molecules"], "new molecule", "new molecules")
+        line = f"Your libraries add {spectra} to {label}, with {molecules}"
+        if counts["left_out"]:
+            others = pluralize(counts["left_out"], "further molecule", "further molecules")
+            line += f"; spectra of {others} are for matches only"
+        lines.append(f"{line}.")
+    return lines

@@ -1,225 +1,34 @@
-"""Candidate molecules, candidate sources, and an index of what channels read."""
+"""Candidate molecules, and where they come from: databases, lists, libraries, the bundle."""
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import astuple, dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
 from mzseek.annotation.features import normalise_name
-from mzseek.chem.fingerprinting import check_version, fingerprint_kind, manifest_version
+from mzseek.annotation.index import MoleculeIndex, index_path
+from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.formulas import parse_formula
-from mzseek.core.errors import AnnotationError, DatabaseError, InputError, MoleculeError
-from mzseek.evidence.queries import compute_batch
-from mzseek.fragments import FragmentTable, fragment_table
-from mzseek.fragments.table import FragmentIndex, fragment_writer
-from mzseek.io import StrPath, atomic_directory, open_source, sole_writer
-from mzseek.io.arrays import appendable_arrays, load_array, release_pages, save_array
-from mzseek.io.manifest import (
-    BLOCK,
-    BlockSums,
-    Manifest,
-    Read,
-    Sums,
-    block_sums,
-    ensure_replaceable,
-)
+from mzseek.chem.molecules import BLOCK_LENGTH
+from mzseek.core.errors import AnnotationError, InputError, MoleculeError, Reason
+from mzseek.database import Database
+from mzseek.database.formats.tables import FEATURE, USUAL
+from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
+from mzseek.database.sources import read_molecules
+from mzseek.io import StrPath, content_hash, open_source
+from mzseek.io.skipped import Report, SkipTarget, reporter
 from mzseek.io.text_tables import find_column, format_names, open_table, require_text
-from mzseek.parallel import LocalEngine
-from mzseek.parallel.engine import Progress, silent
-from mzseek.similarity.packed import WORD, Words
-from mzseek.version import __version__
+from mzseek.library import Library
 
-KIND = "index of molecules"
-_AGAIN = "make it again with `mzseek database index`"
-_FRAGMENTS = "pieces.*.npy"
-SUMS = "sums.npy"  # checksums of blocks of molecules, of what is read together
-_FIELDS = {"of": str, "molecules": int, "fingerprints": [str]}
-MANIFEST = Manifest(KIND, DatabaseError, _AGAIN, _FIELDS, versions=(1,))
-
-
-def index_path(store: StrPath) -> Path:
-    """Where the index of a store lies: beside it, so that both can be replaced.
-
-    Examples
-    --------
-    >>> index_path("molecules/hmdb").name
-    'hmdb.index'
-    """
-    folder = Path(store).resolve()
-    return folder.with_name(f"{folder.name}.index")
-
-
-def build_index(
-    batches: Iterable[Sequence[str]],
-    total: int,
-    out: StrPath,
-    of: str,
-    kinds: Sequence[str],
-    *,
-    jobs: int | None = None,
-    progress: Progress = silent,
-) -> "MoleculeIndex":
-    """Read all molecules of a list, and keep what channels want to know of them.
-
-    Parameters
-    ----------
-    batches : iterable of sequences of str
-        SMILES, in the order of the list.
-    total : int
-        How many there are.
-    out : Path
-        Folder to make.
-    of : str
-        What the list is known by: its checksum.
-    kinds : sequence of str
-        Fingerprints.
-
-    Raises
-    ------
-    DatasetError, BusyError, WriteError
-        Something else is in the way, another process is at it, or the disk is full.
-    """
-    out, fingerprint_kinds = Path(out), tuple(dict.fromkeys(kinds))
-    fragment_table(["C"], jobs=1)  # compiled here and kept on disk, and not by each process
-    work = partial(compute_batch, kinds=fingerprint_kinds, with_fragments=True)
-    with sole_writer(out, "indexing molecules"):
-        ensure_replaceable(out, KIND, ())
-        with atomic_directory(out) as partial_folder:
-            forms = [(_file_of(kind), np.uint64, [_words_of(kind)]) for kind in fingerprint_kinds]
-            with (
-                fragment_writer(partial_folder) as fragments,
-                appendable_arrays(partial_folder, forms) as arrays,
-            ):
-                done = 0
-                for table, words in LocalEngine(jobs).results(work, batches):
-                    fragments.add(table)
-                    for kind, array in zip(fingerprint_kinds, arrays, strict=True):
-                        array.append(words[kind])
-                    done += len(table)
-                    progress("molecules", done, total)
-            index = MoleculeIndex(partial_folder, done, fingerprint_kinds)
-            save_array(partial_folder / SUMS, index.block_sums())
-            versions = {"mzseek": __version__}
-            for kind in fingerprint_kinds:
-                versions |= manifest_version(kind)  # type: ignore[arg-type]
-            MANIFEST.write(
-                partial_folder,
-                {
-                    "of": of,
-                    "molecules": done,
-                    "fingerprints": list(fingerprint_kinds),
-                    "versions": versions,
-                },
-            )
-    return MoleculeIndex.open(out, of, total)
-
-
-class MoleculeIndex:
-    """An index that is open; arrays are memory-mapped.
-
-    What is read of it is compared with checksums of blocks of molecules first, so that nobody waits
-    for gigabytes to be read of which little is needed.
-
-    Attributes
-    ----------
-    folder : Path
-    kinds : tuple of str
-        Fingerprints that it holds.
-    files : mapping of str to str
-        SHA-256 of its files, as its manifest lists them.
-    """
-
-    def __init__(self, folder: Path, molecules: int, kinds: Sequence[str]) -> None:
-        self.folder, self.kinds = folder, tuple(kinds)
-        self.files: Mapping[str, str] = {}
-        self._fragments = FragmentIndex(folder, molecules, DatabaseError, _AGAIN)
-        self._words = {
-            kind: load_array(
-                folder / _file_of(kind), np.uint64, [molecules, _words_of(kind)], DatabaseError,
-                _AGAIN,
-            )
-            for kind in kinds
-        }  # fmt: skip
-        self._sums: dict[str, BlockSums] = {}
-
-    @classmethod
-    def open(cls, folder: StrPath, of: str, molecules: int) -> "MoleculeIndex":
-        """Open an index, which must be of this list.
-
-        Raises
-        ------
-        DatabaseError
-            It is none, damaged, changed, or of another list.
-        """
-        folder = Path(folder)
-        manifest = MANIFEST.read(folder)
-        if manifest["of"] != of or manifest["molecules"] != molecules:
-            raise DatabaseError(
-                f"{folder}: is the index of other molecules; {_AGAIN}, or remove it"
-            )
-        for kind in manifest["fingerprints"]:
-            check_version(kind, manifest, folder, DatabaseError, _AGAIN)
-        MANIFEST.check_files(folder, manifest)
-        # An index without sums of blocks, as once made, is read as a whole.
-        verified = [SUMS] if SUMS in manifest["files"] else None
-        MANIFEST.check_files(folder, manifest, checksums=True, names=verified)
-        index = cls(folder, molecules, manifest["fingerprints"])
-        index.files = {name: file["sha256"] for name, file in manifest["files"].items()}
-        if verified:
-            index._open_sums()
-        return index
-
-    def _open_sums(self) -> None:
-        reads = self._reads()
-        shape = [len(reads), -(-len(self._fragments) // BLOCK)]
-        sums = load_array(self.folder / SUMS, np.uint32, shape, DatabaseError, _AGAIN)
-        self._sums = {
-            name: BlockSums(read, len(self._fragments), row_sums)
-            for (name, read), row_sums in zip(reads.items(), sums, strict=True)
-        }
-
-    def block_sums(self) -> Sums:
-        """Checksums of blocks, a row for the fragments and one for each kind of fingerprint."""
-        return np.array([block_sums(read, len(self._fragments)) for read in self._reads().values()])
-
-    def _reads(self) -> dict[str, Read]:
-        def of_words(words: Words, first: int, end: int) -> list[Words]:
-            return [words[first:end]]
-
-        words = {_file_of(kind): partial(of_words, array) for kind, array in self._words.items()}
-        return {_FRAGMENTS: self._fragments.arrays, **words}
-
-    def _check(self, what: str, rows: npt.NDArray[np.int64]) -> None:
-        if what in self._sums and not self._sums[what].verify_rows(rows):
-            raise DatabaseError(f"{self.folder}: {what} has changed; {_AGAIN}")
-
-    def fragments(self, rows: npt.NDArray[np.int64]) -> FragmentTable:
-        """Fragments of the molecules at these rows."""
-        self._check(_FRAGMENTS, rows)
-        return self._fragments.table(rows)
-
-    def words(self, kind: str, rows: npt.NDArray[np.int64]) -> Words:
-        """Packed fingerprints of the molecules at these rows."""
-        self._check(_file_of(kind), rows)
-        words = np.asarray(self._words[kind][rows])
-        release_pages(self._words[kind])
-        return words
-
-
-def _file_of(kind: str) -> str:
-    return f"words.{kind}.npy"
-
-
-def _words_of(kind: str) -> int:
-    return -(-fingerprint_kind(kind).bits // WORD)
-
-
+_KIND = "morgan2"  # of the fingerprints that describing computes along
+_AT_ONCE = 2_000
 _CHARGE = re.compile(r"[+-]\d*$")
 
 
@@ -246,44 +55,6 @@ class Molecule:
     sources: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
     row: int = -1
-
-
-class Source(ABC):
-    """Molecules to choose from.
-
-    Attributes
-    ----------
-    label : str
-        What annotations call it.
-    by_feature : bool
-        Whether each feature has a list of its own, so that no mass is looked up.
-    index : MoleculeIndex or None
-        What was read of its molecules before, by their rows.
-    """
-
-    label: str
-    by_feature: bool = False
-    index: MoleculeIndex | None = None
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """How many molecules there are."""
-
-    @abstractmethod
-    def within(self, mass: float, reach: float) -> list[Molecule]:
-        """Molecules whose mass is at most `reach` away."""
-
-    def of_feature(self, name: str) -> list[Molecule]:
-        """Molecules that are listed for a feature."""
-        raise AnnotationError(f"{self.label}: has no lists for single features ({name})")
-
-    def features(self) -> Collection[str]:
-        """Features that it has lists for, where each has its own."""
-        return ()
-
-    @abstractmethod
-    def metadata(self) -> dict[str, Any]:
-        """Size, origin and checksum for ``run.json``."""
 
 
 def formula_text(formula: str) -> str:
@@ -347,6 +118,256 @@ def _merged(same: Sequence[Molecule]) -> Molecule:
     )
 
 
+def molecules_of_table(table: pa.Table) -> list[Molecule]:
+    """Return the rows of a table of molecules as objects; of no row where the table has none."""
+    names = ("smiles", "key", "formula", "mass", "names", "sources", "identifiers")
+    rows = table["row"].to_pylist() if "row" in table.column_names else repeat(-1)
+    return [
+        Molecule(
+            smiles, key[:BLOCK_LENGTH], formula, mass, names[0] if names else "", tuple(sources),
+            tuple(identifiers), row,
+        )
+        for (smiles, key, formula, mass, names, sources, identifiers), row in zip(
+            zip(*(table[name].to_pylist() for name in names), strict=True), rows, strict=False
+        )
+    ]  # fmt: skip
+
+
+class Source(ABC):
+    """Molecules to choose from.
+
+    Attributes
+    ----------
+    label : str
+        What annotations call it.
+    by_feature : bool
+        Whether each feature has a list of its own, so that no mass is looked up.
+    index : MoleculeIndex or None
+        What was read of its molecules before, by their rows.
+    """
+
+    label: str
+    by_feature: bool = False
+    index: MoleculeIndex | None = None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many molecules there are."""
+
+    @abstractmethod
+    def within(self, mass: float, reach: float) -> list[Molecule]:
+        """Molecules whose mass is at most `reach` away."""
+
+    def of_feature(self, name: str) -> list[Molecule]:
+        """Molecules that are listed for a feature."""
+        raise AnnotationError(f"{self.label}: has no lists for single features ({name})")
+
+    def features(self) -> Collection[str]:
+        """Features that it has lists for, where each has its own."""
+        return ()
+
+    @abstractmethod
+    def metadata(self) -> dict[str, Any]:
+        """Size, origin and checksum for ``run.json``."""
+
+
+class ListedSource(Source):
+    """Molecules in memory.
+
+    Parameters
+    ----------
+    label : str
+    molecules : sequence of Molecule
+    metadata : mapping
+        Kind, path and checksum, for ``run.json``.
+    lists : mapping of str to list of int, optional
+        For each feature the indices of its own molecules; without it all are looked up by mass.
+
+    Attributes
+    ----------
+    molecules, base_metadata, lists
+        What it was made of.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        molecules: Sequence[Molecule],
+        metadata: Mapping[str, Any],
+        lists: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        masses = np.array([molecule.mass for molecule in molecules], np.float64)
+        order = np.argsort(masses, kind="stable")
+        self.label, self.base_metadata = label, dict(metadata)
+        self.molecules = list(molecules)
+        self._order, self._masses = order, masses[order]
+        self.lists = lists
+        self.by_feature = lists is not None
+
+    def __len__(self) -> int:
+        return len(self.molecules)
+
+    def within(self, mass: float, reach: float) -> list[Molecule]:
+        """Molecules whose mass is at most `reach` away."""
+        low = np.searchsorted(self._masses, mass - reach)
+        high = np.searchsorted(self._masses, mass + reach, side="right")
+        return [self.molecules[index] for index in self._order[low:high]]
+
+    def of_feature(self, name: str) -> list[Molecule]:
+        """Molecules that are listed for a feature; none for one that the list does not name."""
+        if self.lists is None:
+            return super().of_feature(name)
+        return [self.molecules[index] for index in self.lists.get(name, ())]
+
+    def features(self) -> Collection[str]:
+        """Features that it has lists for."""
+        return self.lists or ()
+
+    def metadata(self) -> dict[str, Any]:
+        """Kind, path, checksum and size for ``run.json``."""
+        return {**self.base_metadata, "molecules": len(self)}
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON, for other processes."""
+        fields = [self.label, list(map(astuple, self.molecules)), self.base_metadata, self.lists]
+        path.write_text(json.dumps(fields), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> "ListedSource":
+        """Return what `save` has written."""
+        label, rows, metadata, lists = json.loads(path.read_text(encoding="utf-8"))
+        molecules = [
+            Molecule(*texts, tuple(sources), tuple(identifiers), row)
+            for *texts, sources, identifiers, row in rows
+        ]
+        return cls(label, molecules, metadata, lists)
+
+
+def file_source(
+    path: StrPath, skipped: SkipTarget, columns: Mapping[str, str] | None = None
+) -> ListedSource:
+    """Candidates of a user's own file: any that `mzseek database build` reads.
+
+    With a column or SDF data field ``feature`` (or ``feature_id``, ``scans``, ``row ID``) every
+    feature has the molecules of its own rows; without one, all are looked up by mass for all
+    features.
+
+    Parameters
+    ----------
+    path : Path
+    skipped : list or callable of (where, reason)
+        Gets what cannot be read, and rows of a list by feature that name none.
+    columns : mapping of str to str, optional
+        Names of columns that are not the usual ones, as `read_molecules` takes them.
+
+    Raises
+    ------
+    InputError
+        The file is missing, or none of its rows holds a molecule.
+    """
+    path = Path(path)
+    report = reporter(skipped)
+    records = list(read_molecules([path], report, columns={**(columns or {}), FEATURE: USUAL}))
+    molecules, indices = _described(records, report)
+    lists: dict[str, list[int]] | None = None
+    if any(record.feature is not None for record in records):
+        lists = {}
+        for at, record in enumerate(records):
+            if not record.feature:
+                report(record.where, Reason("names no feature, as other rows do", "no-feature"))
+                indices[at] = -1
+            elif indices[at] >= 0:
+                lists.setdefault(normalise_name(record.feature), []).append(indices[at])
+    if not molecules:
+        raise InputError(path, "holds no molecule that can be read")
+    metadata = {
+        "kind": "file",
+        "path": str(path.resolve()),
+        "sha256": content_hash(path),
+        "set_aside": len(records) - sum(index >= 0 for index in indices),
+    }
+    return ListedSource(path.name, molecules, metadata, lists)
+
+
+def _described(
+    records: Sequence[MoleculeRecord], report: Report
+) -> tuple[list[Molecule], list[int]]:
+    """Molecules, each text described once, and the index of each record's (−1: skipped)."""
+    keys = [(record.text, record.name, record.identifier) for record in records]
+    first: dict[tuple[str, str, str], MoleculeRecord] = {}
+    for key, record in zip(keys, records, strict=True):
+        first.setdefault(key, record)
+    distinct_records = list(first.values())
+    molecules: list[Molecule] = []
+    index_of: dict[int, int] = {}
+    for start in range(0, len(first), _AT_ONCE):
+        batch = RecordsAt(distinct_records[start : start + _AT_ONCE], start)
+        described = describe_records(batch, _KIND)
+        for where, reason in described.skipped:
+            report(where, reason)
+        places = described.table["place"].to_pylist()
+        index_of |= {place: at for at, place in enumerate(places, len(molecules))}
+        molecules += molecules_of_table(described.table)
+    number_of = {key: number for number, key in enumerate(first)}
+    return molecules, [index_of.get(number_of[key], -1) for key in keys]
+
+
+def library_source(library: Library, label: str) -> ListedSource:
+    """The molecules of a library of reference spectra as candidates."""
+    table = library.molecules
+    columns = (table[name].to_pylist() for name in ("smiles", "inchikey", "formula", "mass"))
+    molecules = [
+        Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, sources=(label,))
+        for smiles, key, formula, mass in zip(*columns, strict=True)
+    ]
+    if not molecules:
+        raise AnnotationError(f"{label}: the library holds no molecule")
+    return ListedSource(label, molecules, {"kind": "library", "path": str(library.folder)})
+
+
+class StoreSource(Source):
+    """Molecules of a store.
+
+    `metadata` has kind, path and checksum, for ``run.json``.
+    """
+
+    def __init__(
+        self,
+        store: Database | BundledMolecules,
+        label: str,
+        metadata: Mapping[str, Any],
+        index: MoleculeIndex | None = None,
+    ) -> None:
+        self._store, self.label, self._metadata = store, label, dict(metadata)
+        self.index = index
+
+    @classmethod
+    def open(cls, path: StrPath) -> "StoreSource":
+        """A store that `mzseek database build` has made, with its index if it has one.
+
+        Raises
+        ------
+        DatabaseError, AnnotationError
+            The store or its index is damaged, or the index is of other molecules.
+        """
+        store = Database.open(path)
+        sums = {name: file["sha256"] for name, file in store.manifest["files"].items()}
+        metadata = {"kind": "database", "path": str(store.folder), "sha256": sums}
+        index = MoleculeIndex.open(store) if index_path(store.folder).is_dir() else None
+        return cls(store, store.folder.name, metadata, index)
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def within(self, mass: float, reach: float) -> list[Molecule]:
+        """Molecules whose mass is at most `reach` away."""
+        return molecules_of_table(self._store.by_mass(mass, reach / mass * 1e6).table)
+
+    def metadata(self) -> dict[str, Any]:
+        """Kind, path, checksum and size for ``run.json``."""
+        return {**self._metadata, "molecules": len(self)}
+
+
 _FEATURE = ("feature", "featureid", "mappingfeatureid", "rowid", "scans", "id")
 _FORMULA = ("formula", "molecularformula", "precursorformula")
 _EXPECTED = "expected a table with columns feature and formula"
@@ -377,7 +398,11 @@ def read_formulas(path: StrPath) -> dict[str, str]:
         raise InputError(path, f"{_EXPECTED}; it has {names}")
     feature, formula = columns
     formulas: dict[str, str] = {}
-    for number, cells in table.rows(_refused(path)):
+
+    def refuse(number: int, reason: str) -> None:
+        raise InputError(f"{path}: line {number}", reason)
+
+    for number, cells in table.rows(refuse):
         if max(columns) >= len(cells):
             raise InputError(f"{path}: line {number}", f"has {len(cells)} columns")
         name, text = normalise_name(cells[feature]), cells[formula].strip()
@@ -388,10 +413,10 @@ def read_formulas(path: StrPath) -> dict[str, str]:
         except AnnotationError as error:
             raise InputError(f"{path}: line {number}", str(error)) from error
         if formulas.setdefault(name, read) != read:
+            two = f"{formulas[name]} and {read}"
             raise InputError(
-                f"{path}: line {number}", f"feature {name[:40]!r} has two formulas: "
-                f"{formulas[name]} and {read}",
-            )  # fmt: skip
+                f"{path}: line {number}", f"feature {name[:40]!r} has two formulas: {two}"
+            )
     if not formulas:
         raise InputError(path, "names no formula")
     return formulas
@@ -401,10 +426,3 @@ def _columns(path: Path, names: Sequence[str]) -> tuple[int, int] | None:
     feature = find_column(path, names, _FEATURE)
     formula = find_column(path, names, _FORMULA)
     return None if feature is None or formula is None else (feature, formula)
-
-
-def _refused(path: Path):  # type: ignore[no-untyped-def]
-    def refuse(number: int, reason: str) -> None:
-        raise InputError(f"{path}: line {number}", reason)
-
-    return refuse

@@ -1,29 +1,18 @@
 """Calibration by polarity, odds of a match, probability of being in the database."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression, minimize
 
 from mzseek.core.errors import BundleError, DecisionError
-from mzseek.core.ragged import pointers
 from mzseek.decision import Calibration, Pooling
-from mzseek.fragments.matching import AT_PRECURSOR
 from mzseek.io.manifest import check_fields
-from mzseek.library import Library
-from mzseek.library.library import Matches
-from mzseek.library.similarity import PeakLists
-from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
-BINS = 10
-PPM = 20.0  # precursors of one m/z
-_FIELDS = {"nats": [float], "same": int, "other": int}
-_SAMPLE, _TOP, _MIN_PAIRS = 1_500, 100, 50
-_MAX_LOG_ODDS = 5.0  # nats: a few hundred pairs say no more
+_MATCH_FIELDS = {"nats": [float], "same": int, "other": int}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,132 +51,12 @@ class MatchOdds:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: object = "match") -> "MatchOdds":
         """From plain data; raises `BundleError`."""
-        check_fields(data, _FIELDS, where, BundleError)
+        check_fields(data, _MATCH_FIELDS, where, BundleError)
         if not data["nats"]:
             raise BundleError(f"{where}: has no nats")
         return cls(np.array(data["nats"], np.float64), data["same"], data["other"])
 
 
-def without_precursor(spectrum: Spectrum) -> Spectrum:
-    """A spectrum less its precursor's peaks: every spectrum of that m/z has those in common.
-
-    One that has no others stays as it is.
-    """
-    far = np.abs(spectrum.mz - spectrum.precursor_mz) > AT_PRECURSOR
-    if far.all() or not far.any():
-        return spectrum
-    return replace(spectrum, mz=spectrum.mz[far], intensities=spectrum.intensities[far])
-
-
-def library_without_precursors(library: Library) -> Library:
-    """The same library, its spectra less the peaks of their precursors."""
-    peaks = library.peaks
-    list_index = peaks.list_index
-    values, weights = np.asarray(peaks.values), np.asarray(peaks.weights)
-    far = np.abs(values - np.asarray(library.ions.precursors)[list_index]) > AT_PRECURSOR
-    counts = np.bincount(list_index[far], minlength=len(library))
-    far |= counts[list_index] == 0
-    remaining = PeakLists(
-        pointers(np.bincount(list_index[far], minlength=len(library))), values[far], weights[far]
-    )
-    return Library.from_arrays(
-        library.folder,
-        remaining,
-        library.ions,
-        library.molecule_of,
-        library.records,
-        library.molecules,
-    )
-
-
-def fit_match_odds(library: Library, mode: int) -> MatchOdds | None:
-    """Measure what similarities are worth in a library.
-
-    Parameters
-    ----------
-    library : Library
-        With contributors.
-    mode : int
-        1 for positive, −1 for negative.
-
-    Returns
-    -------
-    MatchOdds or None
-        None where too few molecules have spectra of two contributors.
-    """
-    chosen = _sample(np.flatnonzero(np.asarray(library.ions.modes) == mode))
-    if not len(chosen):
-        return None
-    spectra = [without_precursor(_spectrum(library, int(record))) for record in chosen]
-    matches = library_without_precursors(library).search(spectra, "cosine", _TOP, precursor_ppm=PPM)
-    same, others = _best_of_pairs(library, chosen, matches)
-    if len(same) < _MIN_PAIRS or len(others) < _MIN_PAIRS:
-        return None
-    return MatchOdds(_odds(same, others), len(same), len(others))
-
-
-def _best_of_pairs(
-    library: Library, chosen: npt.NDArray[np.int64], matches: Matches
-) -> tuple[Floats, Floats]:
-    """BestMatches similarities of each spectrum with its own molecule, and with others of its m/z.
-
-    Pairs without a peak in common have 0. Of its own molecule only records of other contributors
-    count: those of one laboratory are more alike, and the user's is another one.
-    """
-    whose = np.array(library.records["contributor"].to_pylist(), object)
-    molecule, precursors = np.asarray(library.molecule_of), np.asarray(library.ions.precursors)
-    modes = np.asarray(library.ions.modes)
-    scores = {
-        (query, record): score
-        for query, record, score in zip(
-            matches.queries.tolist(), matches.records.tolist(), matches.scores.tolist(), strict=True
-        )
-    }
-    order = np.argsort(precursors, kind="stable")
-    width = PPM * 1e-6 * precursors[chosen]
-    low = np.searchsorted(precursors[order], precursors[chosen] - width)
-    high = np.searchsorted(precursors[order], precursors[chosen] + width, side="right")
-    best: tuple[dict[tuple[int, int], float], ...] = ({}, {})
-    for query, record in enumerate(chosen.tolist()):
-        for other in order[low[query] : high[query]].tolist():
-            is_same = bool(molecule[other] == molecule[record])
-            if modes[other] != modes[record] or (is_same and whose[other] == whose[record]):
-                continue
-            key = (query, int(molecule[other]))
-            best_scores = best[0 if is_same else 1]
-            best_scores[key] = max(best_scores.get(key, 0.0), scores.get((query, other), 0.0))
-    same, others = (np.array(list(scores_of.values()), np.float64) for scores_of in best)
-    return same, others
-
-
-def _odds(same: Floats, others: Floats) -> Floats:
-    """Log of the ratio of two histograms, one added to each bin, made to rise, and bounded."""
-    edges = np.linspace(0, 1, BINS + 1)
-    counts = [
-        np.histogram(np.minimum(similarities, 1.0), edges)[0] + 1.0
-        for similarities in (same, others)
-    ]
-    log_odds = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
-    rising = isotonic_regression(log_odds, weights=counts[0] + counts[1]).x
-    return np.asarray(np.clip(rising, -_MAX_LOG_ODDS, _MAX_LOG_ODDS))
-
-
-def _sample(records: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    """At most so many, evenly spaced."""
-    step = max(len(records) // _SAMPLE, 1)
-    return np.asarray(records[::step][:_SAMPLE], np.int64)
-
-
-def _spectrum(library: Library, record: int) -> Spectrum:
-    rows = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
-    return Spectrum(
-        np.array(library.peaks.values[rows]), np.array(library.peaks.weights[rows]),
-        float(library.ions.precursors[record]), None, int(library.ions.modes[record]) or None,
-        str(record),
-    )  # fmt: skip
-
-
-Ints = npt.NDArray[np.int64]
 CHANNELS = ("fragments", "analogs")  # whose absolute scores are read; 0 where there is none
 _PLAIN = ("log candidates", "log-odds", "margin", *CHANNELS, "explained", "explained ahead",
           "entropy", "log peaks", "log same mass", "nearest")  # fmt: skip
@@ -198,7 +67,7 @@ LISTED = 0.15  # candidates that the user lists
 SHARES = ((150_000, 0.07), (1_000_000, 0.13), (np.inf, 0.17))
 LONGEST = 256  # candidates: the longest lists that it was fitted on
 _BOUND = 8.0  # log-odds beyond this are not told from certainty
-_FIELDS_in_database = {
+_IN_DATABASE_FIELDS = {
     "names": [str],
     "mean": [float],
     "spread": [float],
@@ -367,16 +236,15 @@ class InDatabase:
         BundleError
             A field is missing or of another type, or the features are others.
         """
-        check_fields(data, _FIELDS_in_database, where, BundleError)
-        arrays = [np.array(data[name], np.float64) for name in ("mean", "spread", "weights")]
-        if tuple(data["names"]) != NAMES or {len(array) for array in arrays} != {len(NAMES)}:
+        check_fields(data, _IN_DATABASE_FIELDS, where, BundleError)
+        values = {name: data[name] for name in _IN_DATABASE_FIELDS if name != "names"}
+        arrays = {name: np.array(data[name], np.float64) for name in ("mean", "spread", "weights")}
+        sizes = {len(array) for array in arrays.values()}
+        if tuple(data["names"]) != NAMES or sizes != {len(NAMES)}:
             raise BundleError(f"{where}: has other features than this version of mzseek reads")
-        if not (arrays[1] > 0).all():
+        if not (arrays["spread"] > 0).all():
             raise BundleError(f"{where}: has a spread of 0 or less")
-        values: dict[str, Any] = {
-            name: data[name] for name in _FIELDS_in_database if name != "names"
-        }
-        return cls(**values | dict(zip(("mean", "spread", "weights"), arrays, strict=True)))
+        return cls(**values | arrays)
 
 
 def check_share(share: float) -> None:
@@ -387,39 +255,12 @@ def check_share(share: float) -> None:
         )
 
 
-def fit_logistic(
-    values: Floats, labels: npt.NDArray[np.bool_], weights: Floats, l2: float = 3e-3
-) -> tuple[Floats, float]:
-    """Return the weights and the intercept under which the labels are most probable.
-
-    Minimises the weighted mean of the log-loss plus ``l2 / 2 · Σ weights²``; the intercept is free.
-
-    Examples
-    --------
-    >>> values = np.array([[1.0], [1.0], [0.0], [0.0]])
-    >>> weights, intercept = fit_logistic(values, np.array([1, 1, 0, 1], bool), np.ones(4), 0.1)
-    >>> bool(weights[0] > 0), round(intercept, 1)
-    (True, 0.7)
-    """
-    sign = np.where(labels, 1.0, -1.0)
-    share = weights / weights.sum()
-
-    def loss(at: Floats) -> tuple[float, Floats]:
-        margin = sign * (values @ at[:-1] + at[-1])
-        slope = -share * sign / (1 + np.exp(margin))
-        value = share @ np.logaddexp(0, -margin) + 0.5 * l2 * at[:-1] @ at[:-1]
-        return float(value), np.append(values.T @ slope + l2 * at[:-1], slope.sum())
-
-    solution = minimize(loss, np.zeros(values.shape[1] + 1), jac=True, method="L-BFGS-B")
-    return np.asarray(solution.x[:-1]), float(solution.x[-1])
-
-
 MODES = {"positive": 1, "negative": -1}
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 OUT_OF_DOMAIN = 0.05  # "unlike anything known": below this quantile
 _SLACK = 1e-9
-_FIELDS_confidence = {
+_POLARITY_FIELDS = {
     "calibration": {"temperature": float, "power": float, "floor": float},
     "dependence": float,
     "thresholds": {...: float},
@@ -539,37 +380,28 @@ class PolarityCalibration:
         BundleError
             A field is missing, of another type or out of range.
         """
-        check_fields(data, _FIELDS_confidence, where, BundleError)
+        check_fields(data, _POLARITY_FIELDS, where, BundleError)
+        values = {name: data[name] for name in _POLARITY_FIELDS if name != "dependence"}
         try:
             pooling = Pooling(data["dependence"])
+            for name in ("thresholds", "together", "nearest"):
+                values[name] = {float(key): float(value) for key, value in data[name].items()}
         except DecisionError as error:
             raise BundleError(f"{where}: {error}") from error
-        calibration = Calibration(
-            **{name: float(data["calibration"][name]) for name in _CALIBRATION_FIELDS}
-        )
+        except ValueError as error:
+            raise BundleError(f"{where}: has a key that is no number ({error})") from error
+        fitted = {
+            name: float(data["calibration"][name]) for name in ("temperature", "power", "floor")
+        }
+        calibration = Calibration(**fitted)
         if not calibration.temperature > 0 or not 0 <= calibration.floor < 1:
             raise BundleError(f"{where}: calibration is {calibration}, which is none")
         if not 0 < data["floor"] <= 1:
             raise BundleError(f"{where}: floor is {data['floor']}, expected above 0, at most 1")
-        in_database, match = data["in_database"], data["match"]
-        return cls(
-            calibration,
-            pooling,
-            _numbers(data["thresholds"], where),
-            _numbers(data["together"], where),
-            dict(data["ions"]),
-            float(data["floor"]),
-            _numbers(data["nearest"], where),
-            None
-            if in_database is None
-            else InDatabase.from_dict(in_database, f"{where}, in_database"),
-            None if match is None else MatchOdds.from_dict(match, f"{where}, match"),
-            data["molecules"],
-            data["own"],
-        )
-
-
-_CALIBRATION_FIELDS = ("temperature", "power", "floor")
+        for name, kind in (("in_database", InDatabase), ("match", MatchOdds)):
+            if data[name] is not None:
+                values[name] = kind.from_dict(data[name], f"{where}, {name}")
+        return cls(**values | {"calibration": calibration, "pooling": pooling})
 
 
 @dataclass(frozen=True, eq=False)
@@ -609,10 +441,3 @@ class Confidence:
 
 def _texts(table: Mapping[float, float]) -> dict[str, float]:
     return {f"{key:g}": value for key, value in table.items()}
-
-
-def _numbers(table: Mapping[str, float], where: object) -> dict[float, float]:
-    try:
-        return {float(key): float(value) for key, value in table.items()}
-    except ValueError as error:
-        raise BundleError(f"{where}: has a key that is no number ({error})") from error

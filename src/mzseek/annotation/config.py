@@ -5,21 +5,18 @@ of `AnnotateConfig`. Nothing heavy is imported here, since ``mzseek annotate --h
 """
 
 import os
-from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mzseek.core.errors import AnnotationError, is_installed
 from mzseek.core.registry import check_name
 
-if TYPE_CHECKING:
-    from mzseek.annotation.features import Tolerance
-    from mzseek.annotation.hypotheses import Ions
-    from mzseek.annotation.reading import Grouping
-
 GROUPINGS = ("id", "precursor", "none")
-INSTRUMENT_NAMES = ("orbitrap", "qtof", "fticr", "ion-trap")
+TIME_UNITS = ("s", "min")
 LEARNED_PRIOR, NO_PRIOR = "learned", "none"
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 # Names that users may take for databases, and how to make each.
@@ -27,6 +24,136 @@ _MADE_BY = {
     "hmdb": "mzseek database hmdb --out hmdb",
     "pubchem": "mzseek database pubchem FOLDER-WITH-CID-SMILES.gz --out pubchem",
 }
+_TOLERANCE = re.compile(r"\s*([0-9.eE+-]+)\s*(ppm|da|mda|)\s*", re.IGNORECASE)
+_MAX_PPM, _MAX_MZ = 1000.0, 5.0
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """A tolerance, the larger of two: one that grows with m/z, and one that does not.
+
+    Attributes
+    ----------
+    ppm : float
+    least : float
+        In m/z.
+    strict : bool
+        The user's own: not widened where a precursor is known less well.
+    """
+
+    ppm: float = 10.0
+    least: float = 0.0
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no instrument has."""
+        if not (0 <= self.ppm <= _MAX_PPM and 0 <= self.least <= _MAX_MZ):
+            raise AnnotationError(
+                f"a tolerance of {self.ppm:g} ppm or {self.least:g} Da, expected 0 to "
+                f"{_MAX_PPM:g} ppm or to {_MAX_MZ:g} Da"
+            )
+        if self.ppm == 0 and self.least == 0:
+            raise AnnotationError("a tolerance of 0: nothing would be found")
+
+    @classmethod
+    def parse(cls, text: "str | float | Tolerance") -> "Tolerance":
+        """Of a text: ``10``, ``10 ppm``, ``0.01 Da`` or ``5 mDa``; a number alone is in ppm.
+
+        What a user has written is strict.
+
+        Examples
+        --------
+        >>> Tolerance.parse("5 mDa")
+        Tolerance(ppm=0.0, least=0.005, strict=True)
+        >>> Tolerance.parse(7).of(100.0)
+        0.0007
+        """
+        if isinstance(text, Tolerance):
+            return text
+        match = _TOLERANCE.fullmatch(str(text))
+        try:
+            value, unit = float(match[1] if match else ""), match[2].lower() if match else ""
+        except ValueError:
+            raise AnnotationError(
+                f"tolerance {str(text)[:40]!r}: expected a number with ppm, Da or mDa"
+            ) from None
+        if unit in ("", "ppm"):
+            return cls(ppm=value, strict=True)
+        return cls(ppm=0.0, least=value * (1e-3 if unit == "mda" else 1.0), strict=True)
+
+    def of(self, mz: float) -> float:
+        """Half of the window around an m/z."""
+        return max(mz * self.ppm * 1e-6, self.least)
+
+    def __str__(self) -> str:
+        terms = [f"{self.ppm:g} ppm"] if self.ppm else []
+        return " or ".join([*terms, f"{self.least:g} Da"] if self.least else terms)
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """A kind of instrument.
+
+    Attributes
+    ----------
+    precursor : Tolerance
+    peaks : Tolerance or None
+        None: as the model has them.
+    fitted : bool
+        Whether models are fitted on spectra of such instruments.
+    """
+
+    precursor: Tolerance
+    peaks: Tolerance | None = None
+    fitted: bool = True
+
+
+INSTRUMENTS: Mapping[str, Instrument] = {
+    # Of peaks that a fragment of the molecule explains, 98 % are within 5 ppm (1,500 Orbitrap
+    # spectra of MassBank); the model's own tolerance ranks as well as a narrower one.
+    "orbitrap": Instrument(Tolerance(5.0, strict=True)),
+    # Likewise 92 % are within 20 ppm and 70 % within 10 (1,500 QTOF spectra of MassBank).
+    "qtof": Instrument(Tolerance(20.0, strict=True), Tolerance(20.0, 0.001)),
+    # Makers promise about 1 ppm; not measured, so that peaks are left as the model has them.
+    "fticr": Instrument(Tolerance(3.0, strict=True)),
+    # Of unit resolution: masses are told to a few tenths, and many molecules fit.
+    "ion-trap": Instrument(Tolerance(0.0, 0.5, strict=True), Tolerance(0.0, 0.3), fitted=False),
+}
+
+
+@dataclass(frozen=True)
+class Ions:
+    """Ions that the user asks for.
+
+    Attributes
+    ----------
+    only : tuple of str
+        Tried for every feature of their mode, and no others; empty: as the file says.
+    also : tuple of str
+        Tried beside those of the file.
+    """
+
+    only: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, names: Sequence[str]) -> "Ions":
+        """Of names as users write them: ``[M+Na]+`` is one of the only ones, ``+[M+K]+`` another.
+
+        Examples
+        --------
+        >>> Ions.parse(["[M+H]+", "+[M+K]+"])
+        Ions(only=('[M+H]+',), also=('[M+K]+',))
+        """
+        from mzseek.chem.adducts import parse_adduct
+
+        only: list[str] = []
+        also: list[str] = []
+        for name in names:
+            widens = name.strip().startswith("+[")
+            parsed = parse_adduct(name.strip().removeprefix("+") if widens else name).name
+            (also if widens else only).append(parsed)
+        return cls(tuple(dict.fromkeys(only)), tuple(dict.fromkeys(also)))
 
 
 def _setting(default: Any, meaning: str, **more: Any) -> Any:
@@ -98,7 +225,7 @@ class AnnotateConfig:
     )
     instrument: str | None = _setting(
         None,
-        f"Tolerances by instrument, where not given: {', '.join(INSTRUMENT_NAMES)}. By default "
+        f"Tolerances by instrument, where not given: {', '.join(INSTRUMENTS)}. By default "
         "qtof, where all files state such an instrument.",
     )
     coverage: float = _setting(0.9, "Of the prediction set: how often it should hold the molecule.")
@@ -152,8 +279,6 @@ class AnnotateConfig:
         self._check()
 
     def _read_formulas(self) -> None:
-        from mzseek.annotation.features import normalise_name
-
         formulas: Any = self.formulas or ()
         if isinstance(formulas, str | os.PathLike):
             from mzseek.annotation.candidates import read_formulas
@@ -162,25 +287,36 @@ class AnnotateConfig:
             formulas = read_formulas(formulas)
         if isinstance(formulas, Mapping):
             formulas = formulas.items()
-        pairs = tuple((normalise_name(str(name)), str(text)) for name, text in formulas)
-        object.__setattr__(self, "formulas", pairs)
+        if formulas:
+            from mzseek.annotation.features import normalise_name
+
+            formulas = ((normalise_name(str(name)), str(text)) for name, text in formulas)
+        object.__setattr__(self, "formulas", tuple(formulas))
 
     def _check(self) -> None:
         from mzseek.decision import UTILITIES
 
         check_name(UTILITIES, self.objective, "objective", AnnotationError)
+        check_name(GROUPINGS, self.group, "grouping", AnnotationError)
+        if self.instrument is not None:
+            check_name(INSTRUMENTS, self.instrument, "instrument", AnnotationError)
+        if self.rt_unit is not None:
+            check_name(TIME_UNITS, self.rt_unit, "unit of retention times", AnnotationError)
         for name in ("max_candidates", "top"):
             if getattr(self, name) < 1:
                 raise AnnotationError(f"{name} is {getattr(self, name)}, expected 1 or more")
-        columns = self.columns
+        if not self.rt_window >= 0:
+            raise AnnotationError(
+                f"retention times within {self.rt_window:g} s, expected 0 or more"
+            )
         is_list = self.database not in (None, LIBRARY) and not Path(str(self.database)).is_dir()
-        if columns and not is_list:
-            meaning, column = next(iter(columns.items()))
+        if self.columns and not is_list:
+            meaning, column = next(iter(self.columns.items()))
             raise AnnotationError(
                 f"--{meaning}-column {column}: there is no list of candidates (CSV, .xlsx and the "
                 "like) with such a column; give one as --database"
             )
-        _ = self.precursor_tolerance, self.peak_tolerance, self.ions, self.grouping
+        _ = self.precursor_tolerance, self.peak_tolerance, self.ions
 
     @property
     def columns(self) -> dict[str, str]:
@@ -188,35 +324,42 @@ class AnnotateConfig:
         named = {"smiles": self.smiles_column, "name": self.name_column}
         return {meaning: column for meaning, column in named.items() if column}
 
-    @property
-    def precursor_tolerance(self) -> "Tolerance":
+    @cached_property
+    def precursor_tolerance(self) -> Tolerance:
         """Tolerance of precursors: what is given, the instrument's, or 10 ppm."""
-        from mzseek.annotation.hypotheses import tolerances
+        if self.ppm is not None:
+            return Tolerance.parse(self.ppm)
+        if self.instrument is None:
+            return Tolerance()
+        tolerance = INSTRUMENTS[self.instrument].precursor
+        return replace(tolerance, strict=False) if self.instrument_from_files else tolerance
 
-        return tolerances(
-            self.instrument, self.ppm, self.peak_ppm, is_strict=not self.instrument_from_files
-        )[0]
+    @cached_property
+    def peak_tolerance(self) -> Tolerance | None:
+        """Tolerance of peaks: what is given, the instrument's, or None for that of the model."""
+        if self.peak_ppm is not None:
+            return Tolerance.parse(self.peak_ppm)
+        return None if self.instrument is None else INSTRUMENTS[self.instrument].peaks
 
-    @property
-    def peak_tolerance(self) -> "Tolerance | None":
-        """Tolerance of peaks; None for that of the model."""
-        from mzseek.annotation.hypotheses import tolerances
-
-        return tolerances(self.instrument, self.ppm, self.peak_ppm)[1]
-
-    @property
-    def ions(self) -> "Ions":
+    @cached_property
+    def ions(self) -> Ions:
         """Adducts that are tried instead of, or beside, those of the file."""
-        from mzseek.annotation.hypotheses import Ions
-
         return Ions.parse(self.adduct)
 
-    @property
-    def grouping(self) -> "Grouping":
-        """How spectra become features."""
-        from mzseek.annotation.reading import Grouping
+    @cached_property
+    def formula_of(self) -> dict[str, str]:
+        """Formulas that are known, by the name of the feature."""
+        return dict(self.formulas)
 
-        return Grouping(self.group, self.precursor_tolerance, self.rt_window, self.rt_unit)
+    @property
+    def instrument_notes(self) -> tuple[str, ...]:
+        """What every annotation about spectra of the instrument should say."""
+        if self.instrument is None or INSTRUMENTS[self.instrument].fitted:
+            return ()
+        return (
+            f"the model was not fitted on spectra of {self.instrument} instruments: probabilities "
+            "are unsure",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that users can make, as JSON has them; tolerances as they were used.

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,7 @@ from scipy.sparse import csr_array
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.annotation.confidence import ListEvidence, PolarityCalibration
 from mzseek.annotation.config import AnnotateConfig
-from mzseek.annotation.hypotheses import uncalibrated
-from mzseek.annotation.prior import PriorScores
-from mzseek.annotation.query import FeatureQuery, error_ppm
+from mzseek.annotation.query import FeatureQuery, Hypothesis, error_ppm
 from mzseek.annotation.references import (
     LevelEvidence,
     Neighbours,
@@ -27,6 +25,9 @@ from mzseek.annotation.scoring import Scored
 from mzseek.decision import UTILITIES, distribution, prediction_sets
 from mzseek.decision.distributions import expected_of_candidates, row_keys
 
+if TYPE_CHECKING:
+    from mzseek.annotation.prior import PriorScores
+
 Floats = npt.NDArray[np.float64]
 # What a channel rests on: the spectrum itself, other spectra, or neither. Others are evidence.
 MATCH = "library"  # spectra of the candidate itself
@@ -36,6 +37,7 @@ _LEAST = 1e-300
 _EQUAL = 1e-9  # difference between scores that is rounding
 _BY_PROBABILITY = ("3", "4")  # levels
 _CREDITED = 5  # candidates whose references are looked up
+MIN_REFERENCES = 20  # features of an ion, below which probabilities were not calibrated for it
 PEAKS_TO_COUNT = 4  # matching peaks of a library match that says the molecule is in the database
 
 
@@ -48,7 +50,7 @@ def annotate_query(
     fingerprints: csr_array,
     config: AnnotateConfig,
     evidence: ListEvidence,
-    prior: PriorScores | None = None,
+    prior: "PriorScores | None" = None,
     *,
     share: float = 0.5,
 ) -> Annotation:
@@ -81,8 +83,9 @@ def annotate_query(
     utilities = _expected_utilities(p, fingerprints)
     keys = np.array([molecule.key or molecule.smiles for molecule in molecules])
     order = _order(utilities[config.objective], p, keys)
+    first, rest = order[: config.top], order[config.top :]
     # The first candidates, and whatever else is in the set.
-    shown = np.concatenate([order[: config.top], order[config.top :][in_set[order[config.top :]]]])
+    shown = np.concatenate([first, rest[in_set[rest]]])
     added = np.column_stack([match] if prior is None else [match, prior.log_odds])
     candidates = _candidates(query, scored, neighbours, p, added, in_set, shown)
     unlisted = unlisted_match(query, neighbours)
@@ -97,45 +100,38 @@ def annotate_query(
     for molecule, probability in zip(molecules, p.tolist(), strict=True):
         formulas[molecule.formula] = formulas.get(molecule.formula, 0.0) + probability
     fitted = numbers.in_database
-    level = level_of(
-        candidates,
-        LevelEvidence(
-            scored=query.kept,
-            p_in_database=present,
-            similar=neighbours.similar,
-            unlisted=unlisted,
-            formulas=formulas,
-            # As far ahead as nine of ten true molecules are; the margin is that of the best-scored
-            # candidate, which a prior may not rank first.
-            is_reached=(
-                fitted is None or evidence.margin(numbers.calibration) >= fitted.least_margin
-            )
-            and bool(scored.scores[order[0]] >= scored.scores.max() - _EQUAL),
-            least_explained=fitted.least_explained if fitted else 0.0,
-        ),
+    # As far ahead as nine of ten true molecules are; the margin is that of the best-scored
+    # candidate, which a prior may not rank first.
+    is_ahead = fitted is None or evidence.margin(numbers.calibration) >= fitted.least_margin
+    is_best_scored = bool(scored.scores[order[0]] >= scored.scores.max() - _EQUAL)
+    grounds = LevelEvidence(
+        scored=query.kept,
+        p_in_database=present,
+        similar=neighbours.similar,
+        unlisted=unlisted,
+        formulas=formulas,
+        is_reached=is_ahead and is_best_scored,
+        least_explained=fitted.least_explained if fitted else 0.0,
     )
+    level = level_of(candidates, grounds)
     if prior is not None and level.number in _BY_PROBABILITY:
         level = replace(level, reason=f"{level.reason}; a prior is applied")
-    choices = {}
-    first = order[: config.top].tolist()
-    for objective, expected in utilities.items():
-        decision = int(_order(expected, p, keys)[0])
-        if decision in first:
-            choices[objective] = first.index(decision)
+    rank = {index: at for at, index in enumerate(first.tolist())}
+    decisions = {name: int(_order(value, p, keys)[0]) for name, value in utilities.items()}
     ends = np.cumsum([len(listed) for listed in query.molecules])[:-1]
-    ions = dict.fromkeys(query.tried, 0.0)
-    for reading, probabilities in zip(query.readings, np.split(p, ends), strict=True):
-        ions[reading.adduct] += float(probabilities.sum())
-    notes = [
-        *query.notes,
-        *([f"the set is made for {coverage:.0%}, the next that was fitted"]
-          if coverage > config.coverage else []),
-        *([] if numbers.own
-          else ["probabilities rest on both ion modes: too few molecules of this one"]),
-        *([] if unlisted is None else [unlisted_note(unlisted)]),
-        *([prior.note] if prior else []),
-        *uncalibrated(query.readings, candidates[0].adduct, numbers.ions, numbers.floor),
-    ]  # fmt: skip
+    ions = {tried.adduct: 0.0 for tried in query.tried}
+    for hypothesis, probabilities in zip(query.hypotheses, np.split(p, ends), strict=True):
+        ions[hypothesis.adduct] += float(probabilities.sum())
+    notes = list(query.notes)
+    if coverage > config.coverage:
+        notes.append(f"the set is made for {coverage:.0%}, the next that was fitted")
+    if not numbers.own:
+        notes.append("probabilities rest on both ion modes: too few molecules of this one")
+    if unlisted is not None:
+        notes.append(unlisted_note(unlisted))
+    if prior is not None:
+        notes.append(prior.note)
+    notes += uncalibrated(query.hypotheses, candidates[0].adduct, numbers)
     return Annotation(
         **_common(query, neighbours, channels, None if prior is None else prior.label, config),
         candidates=candidates[: config.top],
@@ -144,7 +140,7 @@ def annotate_query(
         ions=ions,
         coverage=coverage,
         set_size=int(in_set.sum()),
-        choices=choices,
+        choices={name: rank[index] for name, index in decisions.items() if index in rank},
         present=present,
         unlike=numbers.unlike(neighbours.nearest),
         level=level,
@@ -179,6 +175,23 @@ def annotate_without_candidates(
     )
 
 
+def uncalibrated(
+    hypotheses: Sequence[Hypothesis], best: str, numbers: PolarityCalibration
+) -> list[str]:
+    """Return a note for each ion that the library has too few reference features of.
+
+    Ions that are only tried because they are usual are noted if they are that of the `best`
+    candidate.
+    """
+    features = 0.5 / numbers.floor - 1
+    named = [ion for hypothesis in hypotheses if hypothesis.stated for ion in hypothesis.adducts]
+    return [
+        f"probabilities are not calibrated for {ion}"
+        for ion in dict.fromkeys([best, *named])
+        if round(numbers.ions.get(ion, 0.0) * features) < MIN_REFERENCES
+    ]
+
+
 def _common(
     query: FeatureQuery,
     neighbours: Neighbours,
@@ -200,7 +213,7 @@ def _common(
     }
 
 
-def _posterior(by_score: Floats, match: Floats, prior: PriorScores | None) -> Floats:
+def _posterior(by_score: Floats, match: Floats, prior: "PriorScores | None") -> Floats:
     """Return probabilities with library matches and a prior applied."""
     p = np.asarray(by_score * np.exp(match))
     p /= p.sum()
@@ -282,35 +295,36 @@ def _candidates(
 ) -> tuple[Candidate, ...]:
     """Return candidates at some indices; `added` has log-odds of matches and a prior in columns."""
     rows = [
-        (reading, molecule)
-        for reading, listed in zip(query.readings, query.molecules, strict=True)
+        (hypothesis, molecule)
+        for hypothesis, listed in zip(query.hypotheses, query.molecules, strict=True)
         for molecule in listed
     ]
-    first = [rows[index][1] for index in order[:_CREDITED]]
+    chosen = [rows[index] for index in order.tolist()]
+    first = [molecule for _, molecule in chosen[:_CREDITED]]
     references = credited([m.smiles for m in first], [m.key for m in first], neighbours)
-    references += [
-        (neighbours.matches.get(rows[index][1].key), None) for index in order[_CREDITED:]
-    ]
+    references += [(neighbours.matches.get(m.key), None) for _, m in chosen[_CREDITED:]]
     scores = scored.scores + added.sum(1)
     return tuple(
         Candidate(
-            smiles=rows[index][1].smiles,
-            key=rows[index][1].key,
-            formula=rows[index][1].formula,
-            mass=rows[index][1].mass,
-            name=rows[index][1].name,
-            adduct=rows[index][0].adduct,
-            error_ppm=error_ppm(query.feature, *rows[index]),
+            smiles=molecule.smiles,
+            key=molecule.key,
+            formula=molecule.formula,
+            mass=molecule.mass,
+            name=molecule.name,
+            adduct=hypothesis.adduct,
+            error_ppm=error_ppm(query.feature, hypothesis, molecule),
             score=float(scores[index]),
             probability=float(p[index]),
             in_set=bool(in_set[index]),
             parts=tuple(float(part) for part in (*scored.parts[index], *added[index])),
             explained=float(scored.explained[index]),
             peaks_explained=int(scored.peaks[index]),
-            sources=rows[index][1].sources,
-            identifiers=rows[index][1].identifiers,
+            sources=molecule.sources,
+            identifiers=molecule.identifiers,
             match=match,
             analog=analog,
         )
-        for index, (match, analog) in zip(order.tolist(), references, strict=True)
+        for index, (hypothesis, molecule), (match, analog) in zip(
+            order.tolist(), chosen, references, strict=True
+        )
     )

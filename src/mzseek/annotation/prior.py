@@ -4,7 +4,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.config import LEARNED_PRIOR, NO_PRIOR
+from mzseek.annotation.config import LEARNED_PRIOR
 from mzseek.annotation.query import FeatureQuery
 from mzseek.bundle import Bundle
 from mzseek.bundle.bundle import BundledPrior
@@ -21,7 +21,7 @@ from mzseek.core.errors import BundleError, InputError, MoleculeError
 from mzseek.database.formats.tables import find_columns, holds_molecules, record_of
 from mzseek.evidence.queries import Molecules
 from mzseek.io import StrPath, content_hash, open_source
-from mzseek.io.skipped import SkipTarget, reporter
+from mzseek.io.skipped import Skipped
 from mzseek.io.text_tables import (
     find_column,
     first_line,
@@ -39,9 +39,78 @@ _BLOCK = re.compile(rf"[A-Z]{{{BLOCK_LENGTH}}}(-[A-Z]{{10}}(-[A-Z])?)?")
 _EXPECTED = "expected a table with a column weight and one of SMILES, InChI or InChIKey"
 
 
+CAUTION = (
+    "probabilities do not rest on the spectrum alone, and sets and calibration were fitted "
+    "without it"
+)
+_MAX_LISTED = 100  # skipped rows that a run folder names
+
+
 @dataclass(frozen=True, eq=False)
-class Weights:
-    """Weights of molecules, as a table has them.
+class PriorScores:
+    """Log-odds of a prior for a feature's candidates.
+
+    Attributes
+    ----------
+    label : str
+        Of its column.
+    log_odds : float64 array, shape (candidates,)
+        Against the mean of the list.
+    note : str
+        For the feature.
+    """
+
+    label: str
+    log_odds: Floats
+    note: str
+
+
+class Prior(ABC):
+    """A prior, opened; ``label`` is what tables call it."""
+
+    label: str
+
+    @abstractmethod
+    def of(
+        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+    ) -> PriorScores:
+        """Return the scores of the candidates of a feature, which are `rows` of `molecules`.
+
+        `mode` is −1 for negative, 1 for positive.
+        """
+
+    @abstractmethod
+    def metadata(self) -> dict[str, Any]:
+        """Return kind, description and weights for ``run.json``."""
+
+    def _scores(self, log_odds: Floats, description: str) -> PriorScores:
+        note = f"a prior is applied ({description}): {CAUTION}"
+        return PriorScores(self.label, log_odds, note)
+
+
+class PriorOfModel(Prior):
+    """The learned one of a bundle."""
+
+    label = "prior"
+    _description = "learned by the model: how like a candidate is to molecules that people measure"
+
+    def __init__(self, prior: BundledPrior) -> None:
+        self._prior = prior
+
+    def of(
+        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+    ) -> PriorScores:
+        """Return weighted log-odds."""
+        return self._scores(self._prior.log_odds(molecules, rows, mode), self._description)
+
+    def metadata(self) -> dict[str, Any]:
+        """Return kind, description and weights for ``run.json``."""
+        description = f"{self._description}; {CAUTION}"
+        return {"kind": LEARNED_PRIOR, "said": description, "weights": dict(self._prior.weights)}
+
+
+class PriorOfFile(Prior):
+    """Weights of a user's own table.
 
     Attributes
     ----------
@@ -49,44 +118,59 @@ class Weights:
         Logarithm of the weight of each molecule, by the first block of its InChIKey.
     least : float
         Logarithm of the smallest weight of the file: that of all other molecules.
-    metadata : mapping
-        Path, checksum and counts of the file, for ``run.json``.
     """
 
-    name: str
-    logs: Mapping[str, float]
-    least: float
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    label = "weights"
 
-    def of(self, keys: Sequence[str]) -> tuple[Floats, int]:
-        """Log-weights of candidates, and how many of them are in the file.
+    def __init__(
+        self,
+        path: Path,
+        logs: Mapping[str, float],
+        least: float,
+        skipped: Sequence[Skipped] = (),
+    ) -> None:
+        self.path, self.logs, self.least = path, logs, least
+        self._sha256, self._skipped = content_hash(path), skipped
 
-        Examples
-        --------
-        >>> weights = Weights("a.csv", {"LFQSCWFLJHTTHZ": 2.0}, -1.0)
-        >>> values, number = weights.of(["LFQSCWFLJHTTHZ", "LCGLNKUTAGEVQW"])
-        >>> values.tolist(), number
-        ([2.0, -1.0], 1)
-        """
+    def of(
+        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
+    ) -> PriorScores:
+        """Return log-weights."""
+        keys = [molecule.key for listed in query.molecules for molecule in listed]
         values = np.array([self.logs.get(key, self.least) for key in keys], np.float64)
-        return values, sum(key in self.logs for key in keys)
+        inside = sum(key in self.logs for key in keys)
+        return self._scores(
+            values - values.mean(),
+            f"weights of {self.path.name}, which has {inside:,} of {len(keys):,} candidates",
+        )
+
+    def metadata(self) -> dict[str, Any]:
+        """Return kind, description, checksum and skipped rows for ``run.json``."""
+        return {
+            "kind": "file",
+            "said": f"weights of {self.path.name}, {len(self.logs):,} molecules; {CAUTION}",
+            "path": str(self.path.resolve()),
+            "sha256": self._sha256,
+            "molecules": len(self.logs),
+            "set_aside": len(self._skipped),
+            "rejects": [list(row) for row in self._skipped[:_MAX_LISTED]],
+        }
 
 
-def read_weights(path: StrPath, skipped: SkipTarget) -> Weights:
-    """Weights of a table (tabs, commas or semicolons; plain or packed).
+def read_weights(path: StrPath, skipped: list[Skipped]) -> PriorOfFile:
+    """Read the weights of a table (tabs, commas or semicolons; plain or packed).
 
     Molecules are told by the first block of their InChIKey: of the column of InChIKeys where a row
     has one, else of the SMILES or InChI in standard form. Weights of rows of one molecule add up.
 
-    `skipped` (a list or callable) gets where and why for each row that has no molecule, or no
-    weight above 0.
+    `skipped` gets where and why for each row that has no molecule, or no weight above 0.
 
     Raises
     ------
     InputError
         It is missing, lacks a column, or none of its rows can be used.
     """
-    path, report = Path(path), reporter(skipped)
+    path = Path(path)
     source = open_source(path)
     require_text(source, _EXPECTED)
     table = open_table(source, lambda names: _columns(path, names) is not None)
@@ -95,11 +179,9 @@ def read_weights(path: StrPath, skipped: SkipTarget) -> Weights:
         names = header_names(first_line(source) or "")
         raise InputError(path, f"{_EXPECTED}; it has {format_names(names)}")
     log_weights: dict[str, list[float]] = {}
-    refused: list[str] = []
 
     def skip(number: int, reason: str) -> None:
-        refused.append(reason)
-        report(f"{path.name}: line {number}", reason)
+        skipped.append(Skipped(f"{path.name}: line {number}", reason))
 
     for number, cells in table.whole_rows(skip):
         try:
@@ -109,20 +191,14 @@ def read_weights(path: StrPath, skipped: SkipTarget) -> Weights:
         else:
             log_weights.setdefault(key, []).append(math.log(weight))
     if not log_weights:
-        first = f"; the first {refused[0]}" if refused else ""
+        first = f"; the first {skipped[0][1]}" if skipped else ""
         raise InputError(path, f"no row has a molecule and a weight above 0{first}")
     # Sorted before they are added: no order of rows shows.
     logs = {
         key: float(np.logaddexp.reduce(sorted(values)))
         for key, values in sorted(log_weights.items())
     }
-    metadata = {
-        "path": str(path.resolve()),
-        "sha256": content_hash(path),
-        "molecules": len(logs),
-        "set_aside": len(refused),
-    }
-    return Weights(path.name, logs, min(min(values) for values in log_weights.values()), metadata)
+    return PriorOfFile(path, logs, min(map(min, log_weights.values())), skipped)
 
 
 def _columns(path: Path, names: Sequence[str]) -> dict[str, int] | None:
@@ -166,105 +242,8 @@ def _weight(cell: str) -> float:
     return weight
 
 
-CAUTION = (
-    "probabilities do not rest on the spectrum alone, and sets and calibration were fitted "
-    "without it"
-)
-_LISTED = 100  # skipped rows that a run folder names
-
-
-@dataclass(frozen=True, eq=False)
-class PriorScores:
-    """Log-odds of a prior for a feature's candidates.
-
-    Attributes
-    ----------
-    label : str
-        Of its column.
-    log_odds : float64 array, shape (candidates,)
-        Against the mean of the list.
-    note : str
-        For the feature.
-    """
-
-    label: str
-    log_odds: Floats
-    note: str
-
-
-class Prior(ABC):
-    """A prior, opened; ``label`` is what tables call it, ``words`` say what it is."""
-
-    label: str
-    words: str
-
-    @abstractmethod
-    def of(
-        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
-    ) -> PriorScores:
-        """Return the scores of the candidates of a feature, which are `rows` of `molecules`.
-
-        `mode` is −1 for negative, 1 for positive.
-        """
-
-    @abstractmethod
-    def metadata(self) -> dict[str, Any]:
-        """Return kind, description and weights for ``run.json``."""
-
-
-class PriorOfModel(Prior):
-    """The learned one of a bundle."""
-
-    label = "prior"
-    words = "learned by the model: how like a candidate is to molecules that people measure"
-
-    def __init__(self, prior: BundledPrior) -> None:
-        self._prior = prior
-
-    def of(
-        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
-    ) -> PriorScores:
-        """Return weighted log-odds."""
-        return PriorScores(
-            self.label, self._prior.log_odds(molecules, rows, mode), _note(self.words)
-        )
-
-    def metadata(self) -> dict[str, Any]:
-        """Return kind, description and weights for ``run.json``."""
-        description = f"{self.words}; {CAUTION}"
-        return {"kind": LEARNED_PRIOR, "said": description, "weights": dict(self._prior.weights)}
-
-
-class PriorOfFile(Prior):
-    """Weights of the user's own."""
-
-    label = "weights"
-
-    def __init__(self, weights: Weights, skipped: list[tuple[str, str]]) -> None:
-        self._weights, self._skipped = weights, skipped
-        self.words = f"weights of {weights.name}, {len(weights.logs):,} molecules"
-
-    def of(
-        self, query: FeatureQuery, molecules: Molecules, rows: npt.NDArray[np.int64], mode: int
-    ) -> PriorScores:
-        """Return log-weights."""
-        keys = [molecule.key for listed in query.molecules for molecule in listed]
-        values, inside = self._weights.of(keys)
-        words = f"weights of {self._weights.name}, which has {inside:,} of {len(keys):,} candidates"
-        return PriorScores(self.label, values - values.mean(), _note(words))
-
-    def metadata(self) -> dict[str, Any]:
-        """Return kind, description and weights for ``run.json``."""
-        return {
-            "kind": "file",
-            "said": f"{self.words}; {CAUTION}",
-            **self._weights.metadata,
-            "rejects": [list(row) for row in self._skipped[:_LISTED]],
-        }
-
-
-def open_prior(name: str, bundle: Bundle, skipped: list[tuple[str, str]]) -> Prior | None:
-    """Open a prior: ``none``, ``learned``, or a table of weights.
+def open_prior(name: str, bundle: Bundle, skipped: list[Skipped]) -> Prior:
+    """Open a prior: ``learned``, or a table of weights.
 
     `skipped` gets where and why for rows of the table that cannot be used.
 
@@ -273,10 +252,8 @@ def open_prior(name: str, bundle: Bundle, skipped: list[tuple[str, str]]) -> Pri
     BundleError, InputError
         The bundle has learned none, or the table is none.
     """
-    if name == NO_PRIOR:
-        return None
     if name != LEARNED_PRIOR:
-        return PriorOfFile(read_weights(name, skipped), skipped)
+        return read_weights(name, skipped)
     if bundle.prior is not None:
         return PriorOfModel(bundle.prior)
     if any(channel.name == PriorOfModel.label for channel in bundle.fitted.channels):
@@ -285,7 +262,3 @@ def open_prior(name: str, bundle: Bundle, skipped: list[tuple[str, str]]) -> Pri
         f"{bundle.folder}: has no learned prior; make a bundle that has one with "
         "`mzseek model build` or `mzseek model export`, or give a table of weights"
     )
-
-
-def _note(words: str) -> str:
-    return f"a prior is applied ({words}): {CAUTION}"

@@ -1,126 +1,261 @@
-"""Query a feature: adduct hypotheses and the candidates of each."""
+"""Query a feature: adduct hypotheses, and the candidates of each."""
 
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from mzseek.annotation.candidates import Molecule, Source, distinct, formula_text, is_formula
-from mzseek.annotation.features import Feature, Tolerance, time_notes
-from mzseek.annotation.hypotheses import Hypothesis, Ions, as_known, hypotheses, is_mode_known
-from mzseek.chem.adducts import ELECTRON_MASS, parse_adduct
+from mzseek.annotation.config import AnnotateConfig, Ions, Tolerance
+from mzseek.annotation.features import Feature, polarity, time_notes
+from mzseek.chem.adducts import ELECTRON_MASS, Adduct, parse_adduct
 from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
+from mzseek.core.errors import AdductError, AnnotationError
 from mzseek.core.text import pluralize
+from mzseek.spectra import Spectrum
 
-_MAX_SHOWN = 5
-_LONGEST = 40  # letters of a name that are shown
+# What is tried where a file names no ion, by charge, the commonest first. Of those without a part
+# that brings the charge ([M]+), only molecules with a permanent charge are candidates.
+USUAL = {
+    1: ("[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+K]+", "[M+H-H2O]+", "[M]+"),
+    2: ("[M+2H]2+", "[M+H+Na]2+", "[M+H+K]2+", "[M+H+NH4]2+", "[M]2+"),
+    3: ("[M+3H]3+", "[M+2H+Na]3+"),
+    -1: ("[M-H]-", "[M+FA-H]-", "[M+Cl]-", "[M+HAc-H]-", "[M]-"),
+    -2: ("[M-2H]2-",),
+    -3: ("[M-3H]3-",),
+}
+# Electrons knock one out: such a molecule gains nothing.
+_BY_ELECTRONS = ("[M]+",)
+_IS_EI = re.compile(r"\bEI\b", re.IGNORECASE)
+_MODES = {"positive": 1, "negative": -1}
 
 
-class Named:
-    """Names of features by the table that has them; those that are met are struck off.
+@dataclass(frozen=True)
+class Hypothesis:
+    """An adduct hypothesis of a feature: the ion of each of its spectra, and the mass that follows.
+
+    Attributes
+    ----------
+    adduct : str
+        Of the feature: of its first spectrum.
+    adducts : tuple of str
+        Of each spectrum.
+    mass, reach : float
+        Of the neutral molecule, and how far it may be off.
+    stated : bool
+        Whether the file or the user names the ion; else it is tried because it is usual.
+    """
+
+    adduct: str
+    adducts: tuple[str, ...]
+    mass: float
+    reach: float
+    stated: bool = True
+
+
+def adduct_hypotheses(
+    feature: Feature, tolerance: Tolerance, requested: Ions
+) -> tuple[Hypothesis, ...]:
+    """Return the adduct hypotheses of a feature that are to be tried, at least one.
 
     Parameters
     ----------
-    tables : mapping of str to collection of str
-        For each table, as messages call it, the features that it names.
+    feature : Feature
+    tolerance : Tolerance
+        Of the precursor.
+    requested : Ions
+        By the user.
+
+    Raises
+    ------
+    AnnotationError
+        Its spectra contradict each other, or what is requested.
+    """
+    stated = tuple(dict.fromkeys(s.adduct for s in feature.spectra if s.adduct))
+    charge = _charge(feature, requested)
+    # An ion of another charge, or of the other mode, is requested because of other features.
+    only = tuple(a for a in requested.only if _fits(a, charge))
+    also = tuple(a for a in requested.also if _fits(a, charge))
+    if stated:
+        if requested.only and not set(stated) <= set(only):
+            raise AnnotationError(
+                f"names {' and '.join(stated)}, but {' and '.join(requested.only)} was asked for"
+            )
+        read, tried = [_as_stated(feature, tolerance)], []
+    else:
+        if requested.only and not only:
+            raise AnnotationError(
+                f"is {_described(charge)}, but {' and '.join(requested.only)} was asked for"
+            )
+        read, tried = [], [] if only else list(_usual(feature, charge))
+    named = {*only, *also, *(_BY_ELECTRONS if _is_by_electrons(feature) else ())}
+    for name in dict.fromkeys([*tried, *only, *also]):
+        if name in stated:
+            continue
+        try:
+            read.append(_as_one(feature, parse_adduct(name), tolerance, name in named))
+        except AdductError:  # an ion that takes more away than there is: none of this m/z
+            continue
+    if not read:
+        raise AnnotationError(f"m/z {feature.precursor_mz:.4f} is too small for every ion tried")
+    return tuple(read)
+
+
+def with_ion(spectrum: Spectrum, adduct: str) -> Spectrum:
+    """A spectrum read as an ion."""
+    if spectrum.adduct == adduct:
+        return spectrum
+    return replace(spectrum, adduct=adduct, charge=parse_adduct(adduct).charge)
+
+
+def _as_stated(feature: Feature, tolerance: Tolerance) -> Hypothesis:
+    """Every spectrum as the ion that it names; one that names none is what its like are."""
+    named = [s for s in feature.spectra if s.adduct]
+    adducts, masses, reaches = [], [], []
+    for spectrum in feature.spectra:
+        nearest = min(named, key=lambda s, mz=spectrum.precursor_mz: abs(s.precursor_mz - mz))  # type: ignore[misc]
+        adduct = parse_adduct(str(spectrum.adduct or nearest.adduct))
+        try:
+            masses.append(adduct.neutral_mass(spectrum.precursor_mz))
+        except AdductError as error:
+            raise AnnotationError(str(error)) from error
+        adducts.append(adduct.name)
+        reaches.append(tolerance.of(spectrum.precursor_mz) / adduct.slope)
+    mass, reach = float(np.median(masses)), float(max(reaches))
+    if max(masses) - min(masses) > 2 * reach:
+        low, high = int(np.argmin(masses)), int(np.argmax(masses))
+        raise AnnotationError(
+            f"its spectra are of two masses, {masses[low]:.4f} ({adducts[low]}) and "
+            f"{masses[high]:.4f} ({adducts[high]}); with --group none each is answered by itself"
+        )
+    return Hypothesis(adducts[0], tuple(adducts), mass, reach)
+
+
+def _as_one(feature: Feature, adduct: Adduct, tolerance: Tolerance, stated: bool) -> Hypothesis:
+    """All spectra as one ion."""
+    mz = [spectrum.precursor_mz for spectrum in feature.spectra]
+    width = tolerance.of(feature.precursor_mz)
+    if max(mz) - min(mz) > 2 * width:
+        raise AnnotationError(
+            f"its spectra have precursors from m/z {min(mz):.4f} to {max(mz):.4f}, and name "
+            "no ions; with --group none each is answered by itself"
+        )
+    mass = adduct.neutral_mass(feature.precursor_mz)
+    return Hypothesis(adduct.name, (adduct.name,) * len(mz), mass, width / adduct.slope, stated)
+
+
+def _usual(feature: Feature, charge: int | str) -> tuple[str, ...]:
+    """Ions of a charge, or of any charge of a mode where it is not known: singly charged ones."""
+    size = _MODES[charge] if isinstance(charge, str) else charge
+    if size == 1 and _is_by_electrons(feature):
+        return _BY_ELECTRONS
+    if size not in USUAL:
+        raise AnnotationError(f"is {_described(charge)} and names no ion; name it with --adduct")
+    return USUAL[size]
+
+
+def _is_by_electrons(feature: Feature) -> bool:
+    return all(_IS_EI.search(s.metadata.get("instrument_type", "")) for s in feature.spectra)
+
+
+def _charge(feature: Feature, requested: Ions) -> int | str:
+    """Signed charge of a feature; its ion mode where the file gives no charge.
+
+    A mode that is not known is that of the only ions requested. Otherwise it is
+    taken as positive, which a note says.
+    """
+    modes = {sign for spectrum in feature.spectra if (sign := polarity(spectrum))}
+    if len(modes) > 1:
+        raise AnnotationError("its spectra are of both ion modes")
+    signs = {_sign(adduct) for adduct in requested.only}
+    mode = next(iter(modes or signs)) if len(modes or signs) == 1 else 1
+    named = {abs(parse_adduct(s.adduct).charge) for s in feature.spectra if s.adduct}
+    sizes = named or {abs(s.charge) for s in feature.spectra if s.charge}
+    if len(sizes) > 1 and not named:
+        raise AnnotationError(f"its spectra have charges of {' and '.join(map(str, sizes))}")
+    if len(sizes) == 1:
+        return mode * sizes.pop()
+    return "positive" if mode > 0 else "negative"
+
+
+def _fits(adduct: str, charge: int | str) -> bool:
+    if isinstance(charge, str):
+        return _sign(adduct) == _MODES[charge]
+    return parse_adduct(adduct).charge == charge
+
+
+def _described(charge: int | str) -> str:
+    if isinstance(charge, str):
+        return f"of {charge} mode"
+    return f"of charge {abs(charge)}{'+' if charge > 0 else '-'}"
+
+
+def _sign(adduct: str) -> int:
+    return 1 if parse_adduct(adduct).charge > 0 else -1
+
+
+# Quadrupoles, ion traps and sectors, as MassBank names them: LC-ESI-QQ, GC-EI-Q, LC-ESI-IT, EI-B.
+_COARSE = re.compile(r"(?:.*[-\s])?(?:Q{1,3}|Q?IT|QQ?LIT|B)", re.IGNORECASE)
+_COARSE_WORDS = re.compile(r"(?:triple |single )quad|\bquadrupole$|^(?:linear )?ion trap$", re.I)
+_COARSE_WIDTH = 0.5  # m/z: such instruments tell nominal masses
+_FINE = 3  # decimals from which on what is written tells more than 10 ppm
+
+
+def as_known(feature: Feature, tolerance: Tolerance) -> tuple[Tolerance, str]:
+    """Return the tolerance of a feature's precursor, and a note if it is wider than requested.
+
+    A tolerance that the user has given stays as it is.
+
+    Parameters
+    ----------
+    feature : Feature
+    tolerance : Tolerance
 
     Examples
     --------
-    >>> named = Named({"the table of formulas": ["7", "8"]})
-    >>> named.lines()
-    ["the table of formulas: 2 of its 2 features are not among the spectra: '7', '8'"]
+    >>> import numpy as np
+    >>> one = Spectrum(np.array([50.0]), np.ones(1), 181.0, "[M-H]-", -1, "a", {})
+    >>> as_known(Feature("1", "index", (one,)), Tolerance())
+    (Tolerance(ppm=10.0, least=0.5, strict=False), 'its precursor is written as 181: searched within 0.5 Da')
+    """  # noqa: E501
+    if tolerance.strict:
+        return tolerance, ""
+    width, why = max(map(_width, feature.spectra))
+    if width <= tolerance.of(feature.precursor_mz):
+        return tolerance, ""
+    return replace(tolerance, least=width), f"{why}: searched within {width:g} Da"
 
-    Features of several files that have one id are called ``file:id`` (`Feature.name`), and are met
-    by that name.
+
+def _width(spectrum: Spectrum) -> tuple[float, str]:
+    instrument = spectrum.metadata.get("instrument_type", "").strip()
+    if _COARSE.fullmatch(instrument) or _COARSE_WORDS.search(instrument):
+        return _COARSE_WIDTH, f"its instrument ({instrument[:40]}) tells nominal masses"
+    decimals = _decimals(spectrum.precursor_mz)
+    if decimals >= _FINE:
+        return 0.0, ""
+    return (
+        0.5 * 10.0**-decimals,
+        f"its precursor is written as {spectrum.precursor_mz:.{decimals}f}",
+    )
+
+
+def _decimals(mz: float) -> int:
+    """Of a number as it was written: the shortest text that is this number.
+
+    A 32-bit float in many digits (287.05499267578125 for 287.055) is taken as what it stands for:
+    precise to some 3e-8 of itself, unless it is a short number.
+
+    Examples
+    --------
+    >>> _decimals(287.05499267578125), _decimals(183.1000061035156), _decimals(287.0550123)
+    (3, 1, 6)
     """
-
-    def __init__(self, tables: Mapping[str, Collection[str]]) -> None:
-        self._sizes = {table: len(names) for table, names in tables.items()}
-        # Dicts, which keep the order of the table.
-        self._left = {table: dict.fromkeys(names) for table, names in tables.items()}
-        self._named = {table: frozenset(names) for table, names in tables.items()}
-        self._renamed_count, self._renamed = 0, list[dict[str, str]]()
-        # By table: ids that it names and several features have, each with names of some of these.
-        self._ambiguous: dict[str, dict[str, list[str]]] = {table: {} for table in tables}
-
-    def __bool__(self) -> bool:
-        """Whether any name has not been met."""
-        return any(self._left.values())
-
-    def meet(self, features: Iterable[Feature]) -> Iterator[Feature]:
-        """The same features, each struck off as it goes by."""
-        for feature in features:
-            for left in self._left.values():
-                for name in feature.table_names:
-                    left.pop(name, None)
-            if feature.id and feature.name != feature.id:
-                self._note_renamed(feature)
-            yield feature
-
-    def _note_renamed(self, feature: Feature) -> None:
-        self._renamed_count += 1
-        if len(self._renamed) < _MAX_SHOWN:
-            self._renamed.append(
-                {"id": feature.id, "name": feature.name, "file": feature.where}
-            )  # fmt: skip
-        for table, names in self._named.items():
-            if feature.id in names and names.isdisjoint(feature.table_names):
-                self._left[table].pop(feature.id, None)  # told as ambiguous
-                self._ambiguous[table].setdefault(feature.id, []).append(feature.name)
-
-    def metadata(self) -> dict[str, Any]:
-        """For each table how many it names, and what was not met, for a run folder."""
-        return {
-            table: {
-                "named": self._sizes[table],
-                "not_met": len(left),
-                "first": list(left)[:_MAX_SHOWN],
-                "ambiguous": len(self._ambiguous[table]),
-                "first_ambiguous": list(self._ambiguous[table])[:_MAX_SHOWN],
-            }
-            for table, left in self._left.items()
-        }
-
-    def renamed(self) -> dict[str, Any]:
-        """How many features were renamed since others have their id, and the first, as data."""
-        return {"count": self._renamed_count, "first": self._renamed}
-
-    def lines(self) -> list[str]:
-        """Lines about features that were renamed, and about what tables name in vain."""
-        lines = []
-        if self._renamed_count:
-            shown = ", ".join(
-                f"{_short(entry['id'])} is {_short(entry['name'])}" for entry in self._renamed
-            )
-            several = self._renamed_count != 1
-            lines.append(
-                f"{self._renamed_count:,} feature{'s have ids' if several else ' has an id'} that "
-                f"other features have, too, and {'were' if several else 'was'} renamed: {shown}"
-                f"{', …' if self._renamed_count > _MAX_SHOWN else ''}"
-            )
-        lines += [self._line(table, list(left)) for table, left in self._left.items() if left]
-        for table, ids in self._ambiguous.items():
-            if ids:
-                id_, names = next(iter(ids.items()))
-                lines.append(
-                    f"{table}: {len(ids):,} of its {self._sizes[table]:,} features "
-                    f"{'is' if len(ids) == 1 else 'are'} in several files, and not used: instead "
-                    f"of {_short(id_)} write {' or '.join(map(_short, names[:_MAX_SHOWN]))}"
-                )
-        return lines
-
-    def _line(self, table: str, left: list[str]) -> str:
-        shown = ", ".join(_short(name) for name in left[:_MAX_SHOWN])
-        more = ", …" if len(left) > _MAX_SHOWN else ""
-        are = "is" if len(left) == 1 else "are"
-        return (
-            f"{table}: {len(left):,} of its {self._sizes[table]:,} features {are} not among the "
-            f"spectra: {shown}{more}"
-        )
-
-
-def _short(name: str) -> str:
-    return repr(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")
+    single = np.float32(mz)
+    if abs(float(single) - mz) <= 1e-13 * mz:
+        return len(str(single).partition(".")[2].rstrip("0"))
+    return len(repr(round(mz, 6)).partition(".")[2].rstrip("0"))
 
 
 ISOTOPES, MUCH_ABOVE = 4.5, 0.1  # m/z above the precursor, and share of the intensity
@@ -134,19 +269,17 @@ class FeatureQuery:
     Attributes
     ----------
     feature : Feature
-    readings : tuple of Hypothesis
+    hypotheses : tuple of Hypothesis
         Those that molecules were found for; if there are none, all that were tried.
     molecules : tuple of lists of Molecule
-        Of each reading, each molecule once.
-    tried : tuple of str
-        Ions for which molecules were looked up.
+        Of each hypothesis, each molecule once.
+    tried : tuple of Hypothesis
+        All for which molecules were looked up.
     found : int
         Molecules before any were left out.
     notes : tuple of str
     removed : mapping of str to int
         Candidates that cannot form the ion, by ion and reason (`mzseek.chem.ions.RULES`).
-    hypotheses : tuple of Hypothesis
-        All that were tried, with or without molecules.
     formula : str
         That the user knows; empty where none is known.
     mass_mismatches : int
@@ -154,13 +287,12 @@ class FeatureQuery:
     """
 
     feature: Feature
-    readings: tuple[Hypothesis, ...]
+    hypotheses: tuple[Hypothesis, ...]
     molecules: tuple[list[Molecule], ...]
-    tried: tuple[str, ...]
+    tried: tuple[Hypothesis, ...]
     found: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     removed: Mapping[str, int] = field(default_factory=dict)
-    hypotheses: tuple[Hypothesis, ...] = field(default=())
     formula: str = ""
     mass_mismatches: int = 0
 
@@ -170,74 +302,59 @@ class FeatureQuery:
         return sum(map(len, self.molecules))
 
 
-def ask(
-    feature: Feature,
-    source: Source,
-    *,
-    tolerance: Tolerance,
-    ions: Ions,
-    max_candidates: int,
-    formulas: Mapping[str, str] | None = None,
-    keep_mass_mismatches: bool = False,
-) -> FeatureQuery:
+def ask(feature: Feature, source: Source, config: AnnotateConfig) -> FeatureQuery:
     """Look up what may be behind a feature.
 
     Parameters
     ----------
     feature : Feature
     source : Source
-    tolerance : Tolerance
-        Of the precursor; wider where that is known less well, if it is not strict.
-    ions : Ions
-        By the user.
-    max_candidates : int
-        Molecules at the most: the nearest by mass, of all ions together.
-    formulas : mapping of str to str, optional
-        Formulas that are known, by the feature's name; a record's own formula is never used, since
-        a reference record would give its annotation away.
-    keep_mass_mismatches : bool
-        Keep candidates listed for the feature whose mass contradicts the precursor under every ion
-        that is tried. By default they are skipped and counted.
+    config : AnnotateConfig
+        The tolerance of the precursor is wider where that is known less well, if it is not strict.
+        A record's own formula is never used, since a reference record would give its annotation
+        away.
 
     Raises
     ------
     AnnotationError
         The feature contradicts itself, or what is asked for.
     """
-    tolerance, coarse = as_known(feature, tolerance)
-    readings = hypotheses(feature, tolerance, ions)
-    notes = [*_notes(feature, readings), *([coarse] if coarse else [])]
+    tolerance, coarse = as_known(feature, config.precursor_tolerance)
+    hypotheses = adduct_hypotheses(feature, tolerance, config.ions)
+    notes = [*_notes(feature, hypotheses), *([coarse] if coarse else [])]
     removed: Counter[tuple[str, str]] = Counter()
-    known = formulas or {}
+    known = config.formula_of
     formula = next((known[name] for name in feature.table_names if name in known), "")
     formula = formula_text(formula) if formula else ""
     mismatches = 0
     if source.by_feature:
         listed = _listed(feature, source, formula, notes)
-        by_hypothesis, mismatches = _by_reading(listed, readings, removed, keep_mass_mismatches)
-        notes += _mismatch_notes(mismatches, keep_mass_mismatches)
+        by_hypothesis, mismatches = _by_nearest_ion(
+            listed, hypotheses, removed, config.keep_mass_mismatches
+        )
+        notes += _mismatch_notes(mismatches, config.keep_mass_mismatches)
     else:
-        by_hypothesis = _looked_up(readings, source, formula, notes, removed)
+        by_hypothesis = _looked_up(hypotheses, source, formula, notes, removed)
     notes += [
         f"{pluralize(number, 'candidate', 'candidates')} cannot form {adduct} ({reason})"
         for (adduct, reason), number in removed.items()
     ]
     total = sum(map(len, by_hypothesis))
-    if total > max_candidates:
-        by_hypothesis = _nearest(by_hypothesis, readings, max_candidates)
+    if total > config.max_candidates:
+        by_hypothesis = _nearest(by_hypothesis, hypotheses, config.max_candidates)
         notes.append(
-            f"{total:,} candidates, of which the {max_candidates:,} nearest by mass were scored"
+            f"{total:,} candidates, of which the {config.max_candidates:,} nearest by mass were "
+            "scored"
         )
     non_empty = [index for index, molecules in enumerate(by_hypothesis) if molecules]
     return FeatureQuery(
         feature,
-        tuple(readings[index] for index in non_empty) or readings,
+        tuple(hypotheses[index] for index in non_empty) or hypotheses,
         tuple(by_hypothesis[index] for index in non_empty),
-        tuple(reading.adduct for reading in readings),
+        hypotheses,
         total,
         tuple(notes),
         {f"{adduct}: {reason}": number for (adduct, reason), number in removed.items()},
-        readings,
         formula,
         mismatches,
     )
@@ -268,26 +385,26 @@ def _mismatch_notes(number: int, are_kept: bool) -> list[str]:
 
 
 def _looked_up(
-    readings: tuple[Hypothesis, ...],
+    hypotheses: tuple[Hypothesis, ...],
     source: Source,
     formula: str,
     notes: list[str],
     removed: Counter[tuple[str, str]],
 ) -> list[list[Molecule]]:
-    """Molecules of each reading that can form its ion.
+    """Molecules of each hypothesis that can form its ion.
 
     Adds to the notes what was looked for in vain, and counts in `removed` what cannot be the ion.
     """
     by_hypothesis = []
-    for reading in readings:
-        charged = takes_charged(reading.adduct)
-        reach = reading.reach + (_ELECTRONS if charged else 0.0)
-        molecules = source.within(reading.mass, reach)
+    for hypothesis in hypotheses:
+        charged = takes_charged(hypothesis.adduct)
+        reach = hypothesis.reach + (_ELECTRONS if charged else 0.0)
+        molecules = source.within(hypothesis.mass, reach)
         if formula:
             molecules = [m for m in molecules if is_formula(m.formula, formula)]
         if charged:
-            molecules = [m for m in molecules if _distance(m, reading) <= reading.reach]
-        by_hypothesis.append(_possible(molecules, reading, removed))
+            molecules = [m for m in molecules if _distance(m, hypothesis) <= hypothesis.reach]
+        by_hypothesis.append(_possible(molecules, hypothesis, removed))
     if formula:
         notes.append(f"only molecules of {formula}")
     if not any(by_hypothesis) and not removed:
@@ -297,12 +414,12 @@ def _looked_up(
 
 
 def _possible(
-    molecules: list[Molecule], reading: Hypothesis, removed: Counter[tuple[str, str]]
+    molecules: list[Molecule], hypothesis: Hypothesis, removed: Counter[tuple[str, str]]
 ) -> list[Molecule]:
-    """Distinct molecules that can form the ion of a reading; counts the others in `removed`."""
+    """Distinct molecules that can form the ion of a hypothesis; counts the others in `removed`."""
     possible, others = [], []
     for molecule in molecules:
-        rule = _obstacle(molecule, reading)
+        rule = _obstacle(molecule, hypothesis)
         if rule is None:
             possible.append(molecule)
         elif rule is not RULES["neutral"]:  # which are tried as other ions
@@ -310,43 +427,43 @@ def _possible(
     if others:
         keys = {molecule.key for molecule in possible}
         left = {m.key: rule for rule, m in others if m.key not in keys}
-        removed.update((reading.adduct, rule.reason) for rule in left.values())
+        removed.update((hypothesis.adduct, rule.reason) for rule in left.values())
     return distinct(possible)
 
 
-def can_be(molecule: Molecule, reading: Hypothesis) -> bool:
-    """Return whether a molecule has the mass of a reading and can form its ion."""
-    return _distance(molecule, reading) <= reading.reach and can_form(molecule, reading)
+def can_be(molecule: Molecule, hypothesis: Hypothesis) -> bool:
+    """Return whether a molecule has the mass of a hypothesis and can form its ion."""
+    return _distance(molecule, hypothesis) <= hypothesis.reach and can_form(molecule, hypothesis)
 
 
-def can_form(molecule: Molecule, reading: Hypothesis) -> bool:
-    """Return whether a molecule can form the ion of a reading, whatever its mass."""
-    return _obstacle(molecule, reading) is None
+def can_form(molecule: Molecule, hypothesis: Hypothesis) -> bool:
+    """Return whether a molecule can form the ion of a hypothesis, whatever its mass."""
+    return _obstacle(molecule, hypothesis) is None
 
 
-def _obstacle(molecule: Molecule, reading: Hypothesis) -> IonRule | None:
-    for adduct in dict.fromkeys(reading.adducts):
-        rule = obstacle(molecule.smiles, molecule.formula, adduct, stated=reading.stated)
+def _obstacle(molecule: Molecule, hypothesis: Hypothesis) -> IonRule | None:
+    for adduct in dict.fromkeys(hypothesis.adducts):
+        rule = obstacle(molecule.smiles, molecule.formula, adduct, stated=hypothesis.stated)
         if rule is not None:
             return rule
     return None
 
 
-def _distance(molecule: Molecule, reading: Hypothesis) -> float:
-    """How far a molecule's mass, all electrons of its atoms included, is from a reading's."""
-    return abs(mass_of_atoms(molecule.smiles, molecule.mass) - reading.mass)
+def _distance(molecule: Molecule, hypothesis: Hypothesis) -> float:
+    """How far a molecule's mass, all electrons of its atoms included, is from a hypothesis's."""
+    return abs(mass_of_atoms(molecule.smiles, molecule.mass) - hypothesis.mass)
 
 
-def _notes(feature: Feature, readings: tuple[Hypothesis, ...]) -> list[str]:
+def _notes(feature: Feature, hypotheses: tuple[Hypothesis, ...]) -> list[str]:
     notes = []
-    if not is_mode_known(feature):
+    if not any(map(polarity, feature.spectra)):
         notes.append("the file tells no ion mode: read as positive")
     if not any(spectrum.adduct for spectrum in feature.spectra):
         tried = [
-            f"{reading.adduct} (of permanent ions)"
-            if not reading.stated and takes_charged(reading.adduct)
-            else reading.adduct
-            for reading in readings
+            f"{hypothesis.adduct} (of permanent ions)"
+            if not hypothesis.stated and takes_charged(hypothesis.adduct)
+            else hypothesis.adduct
+            for hypothesis in hypotheses
         ]
         notes.append(f"the file names no ion: tried {', '.join(tried)}")
     return [*notes, *feature.notes, *time_notes(feature), *_above_precursor(feature)]
@@ -364,9 +481,9 @@ def _above_precursor(feature: Feature) -> list[str]:
     return []
 
 
-def _by_reading(
+def _by_nearest_ion(
     molecules: list[Molecule],
-    readings: tuple[Hypothesis, ...],
+    hypotheses: tuple[Hypothesis, ...],
     removed: Counter[tuple[str, str]],
     keep_mass_mismatches: bool,
 ) -> tuple[list[list[Molecule]], int]:
@@ -375,30 +492,30 @@ def _by_reading(
     Also returns how many contradict the precursor under every ion, and counts in `removed` those
     that cannot form an ion of their mass.
     """
-    by_hypothesis: list[list[Molecule]] = [[] for _ in readings]
+    by_hypothesis: list[list[Molecule]] = [[] for _ in hypotheses]
     mismatches = 0
     for molecule in molecules:
-        away = [_distance(molecule, reading) for reading in readings]
-        order = sorted(range(len(readings)), key=away.__getitem__)
-        within = [index for index in order if away[index] <= readings[index].reach]
+        away = [_distance(molecule, hypothesis) for hypothesis in hypotheses]
+        order = sorted(range(len(hypotheses)), key=away.__getitem__)
+        within = [index for index in order if away[index] <= hypotheses[index].reach]
         mismatches += not within
         if not within and not keep_mass_mismatches:
             continue
-        rules = {index: _obstacle(molecule, readings[index]) for index in within or order}
+        rules = {index: _obstacle(molecule, hypotheses[index]) for index in within or order}
         possible = next((index for index, rule in rules.items() if rule is None), None)
         if possible is not None:
             by_hypothesis[possible].append(molecule)
         elif (rule := next(iter(rules.values()))) is not None:
-            removed[readings[next(iter(rules))].adduct, rule.reason] += 1
+            removed[hypotheses[next(iter(rules))].adduct, rule.reason] += 1
     return by_hypothesis, mismatches
 
 
 def _nearest(
-    by_hypothesis: list[list[Molecule]], readings: tuple[Hypothesis, ...], max_candidates: int
+    by_hypothesis: list[list[Molecule]], hypotheses: tuple[Hypothesis, ...], max_candidates: int
 ) -> list[list[Molecule]]:
     every = sorted(
-        (_distance(molecule, reading) / reading.reach, molecule.key, index)
-        for index, (reading, molecules) in enumerate(zip(readings, by_hypothesis, strict=True))
+        (_distance(molecule, hypothesis) / hypothesis.reach, molecule.key, index)
+        for index, (hypothesis, molecules) in enumerate(zip(hypotheses, by_hypothesis, strict=True))
         for molecule in molecules
     )[:max_candidates]
     nearest = {(key, index) for _, key, index in every}
@@ -408,9 +525,9 @@ def _nearest(
     ]
 
 
-def error_ppm(feature: Feature, reading: Hypothesis, molecule: Molecule) -> float:
+def error_ppm(feature: Feature, hypothesis: Hypothesis, molecule: Molecule) -> float:
     """Measured minus computed m/z of the precursor, of the feature's first spectrum."""
-    adduct = parse_adduct(reading.adduct)
+    adduct = parse_adduct(hypothesis.adduct)
     mass = mass_of_atoms(molecule.smiles, molecule.mass)
     computed = adduct.slope * mass + adduct.offset
     return (feature.spectra[0].precursor_mz - computed) / computed * 1e6

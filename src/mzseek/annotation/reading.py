@@ -1,69 +1,38 @@
 """Spectra of files to features: named as the user names them, each whole before it is judged."""
 
-import dataclasses
 import math
 import os
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mzseek.annotation.config import GROUPINGS
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import (
     IN_MEMORY,
     Feature,
-    Tolerance,
     distinct_spectra,
     feature_id,
     is_profile,
     lacks_time_unit,
     ms_level_problem,
     name_of,
+    polarity,
     retention_seconds,
     with_rt_unit,
 )
-from mzseek.annotation.hypotheses import is_mode_known
 from mzseek.core.errors import AnnotationError, InputError, MzseekError, SpectrumError
-from mzseek.core.registry import check_name
 from mzseek.core.text import distinct_labels, pluralize
 from mzseek.io import StrPath
 from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
-from mzseek.spectra.records import POLARITY_CONFLICT, TIME_UNITS, UniqueNames
+from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames
 from mzseek.spectra.spectrum import is_spectrum
 
-
-@dataclass(frozen=True)
-class Grouping:
-    """How spectra are put together.
-
-    Attributes
-    ----------
-    by : str
-        One of `GROUPINGS`.
-    tolerance : Tolerance
-        Of precursors, where these are what counts.
-    seconds : float
-        Of retention times, likewise.
-    rt_unit : str, optional
-        "s" or "min": of retention times whose unit the file does not tell.
-    """
-
-    by: str = "id"
-    tolerance: Tolerance = dataclasses.field(default_factory=Tolerance)
-    seconds: float = 10.0
-    rt_unit: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse what is unknown."""
-        check_name(GROUPINGS, self.by, "grouping", AnnotationError)
-        if not self.seconds >= 0:
-            raise AnnotationError(f"retention times within {self.seconds:g} s, expected 0 or more")
-        if self.rt_unit is not None:
-            check_name(tuple(TIME_UNITS), self.rt_unit, "unit of retention times", AnnotationError)
+_MAX_SHOWN = 5
+_LONGEST = 40  # letters of a name that are shown
 
 
 class InputWarnings:
@@ -73,15 +42,15 @@ class InputWarnings:
     --------
     >>> import numpy as np
     >>> one = Spectrum(np.array([50.0]), np.ones(1), 100.0, None, None, "a", {})
-    >>> warnings = InputWarnings(Grouping())
+    >>> warnings = InputWarnings()
     >>> warnings.add("x.mgf", one)
     >>> warnings.lines([0])
     ["1 of 1 feature has no ion mode in the file (polarity unknown): read as positive (if they \
 are negative, say --adduct '[M-H]-')"]
     """
 
-    def __init__(self, grouping: Grouping) -> None:
-        self._grouping = grouping
+    def __init__(self, group: str = "id") -> None:
+        self._group = group
         self._conflicts: dict[str, tuple[int, str]] = {}  # by file: number, the first
         self._without_unit: Counter[str] = Counter()
         self._profiles: Counter[str] = Counter()
@@ -94,7 +63,7 @@ are negative, say --adduct '[M-H]-')"]
             self._conflicts[file] = count + 1, first
         self._without_unit[file] += lacks_time_unit(spectrum)
         self._profiles[file] += is_profile(spectrum)
-        self._is_polarity_known.append(is_mode_known(Feature("", "", (spectrum,))))
+        self._is_polarity_known.append(polarity(spectrum) != 0)
 
     def lines(self, features: Sequence[int]) -> list[str]:
         """Return the lines for the end of a run, given the number of each spectrum's feature."""
@@ -111,7 +80,7 @@ are negative, say --adduct '[M-H]-')"]
                 continue
             what = pluralize(count, f"record of {file} states", f"records of {file} state")
             line = f"{what} a retention time without a unit: it is not used"
-            if self._grouping.by == "precursor":
+            if self._group == "precursor":
                 line += ", also not to group spectra by precursor and retention time"
             lines.append(f"{line} (give --rt-unit min or --rt-unit s)")
         lines += [
@@ -289,7 +258,8 @@ class Features:
     Parameters
     ----------
     spectra : paths, spectra, or a source of spectra
-    grouping : Grouping, optional
+    config : AnnotateConfig, optional
+        How spectra are grouped.
     skipped : list or callable of (where, reason), optional
         Gets each record that is skipped, once.
 
@@ -300,10 +270,10 @@ class Features:
     """
 
     def __init__(
-        self, spectra: Any, grouping: Grouping | None = None, skipped: SkipTarget | None = None
+        self, spectra: Any, config: AnnotateConfig | None = None, skipped: SkipTarget | None = None
     ) -> None:
         self.source = spectra_source(spectra)
-        self.grouping = grouping or Grouping()
+        self.config = config or AnnotateConfig()
         self.skipped = 0
         report = reporter([] if skipped is None else skipped)
 
@@ -311,10 +281,10 @@ class Features:
             self.skipped += 1
             report(where, reason)
 
-        self._warnings = InputWarnings(self.grouping)
+        self._warnings = InputWarnings(self.config.group)
         self._files: dict[str, int] = {}
         self._file_of, self._name_of = array("q"), array("q")  # of each spectrum; hashes of names
-        self._keys = list(_feature_keys(self._first_reading(count), self.grouping))
+        self._keys = list(_feature_keys(self._first_reading(count), self.config))
         files = list(self._files)
         self._labels = [""] if files == [""] else distinct_labels([Path(file) for file in files])
         self._shared = self._shared_names()
@@ -339,8 +309,7 @@ class Features:
             left[key] -= 1
             if not left[key]:
                 file = self._labels[self._file_of[key]]
-                is_shared = self._name_of[key] in self._shared
-                yield _feature(held.pop(key), names, file, is_shared=is_shared)
+                yield _feature(held.pop(key), names, file, self._name_of[key] in self._shared)
         else:
             if not held and not any(left.values()):
                 return
@@ -361,7 +330,7 @@ class Features:
 
     def _spectra(self, report: Report) -> Iterator[tuple[Path, str, Spectrum]]:
         for path, file, spectrum in self.source.read(report):
-            yield path, file, with_rt_unit(spectrum, self.grouping.rt_unit)
+            yield path, file, with_rt_unit(spectrum, self.config.rt_unit)
 
     def _first_reading(self, report: Report) -> Iterator[tuple[str, str, Spectrum]]:
         """Yield each spectrum with its path and file, noting what is doubtful."""
@@ -372,41 +341,28 @@ class Features:
             yield str(path), file, spectrum
 
 
-def _feature_keys(read: Iterable[tuple[str, str, Spectrum]], grouping: Grouping) -> Iterator[int]:
+def _feature_keys(
+    read: Iterable[tuple[str, str, Spectrum]], config: AnnotateConfig
+) -> Iterator[int]:
     """Yield the number of each spectrum's feature, given its path, its file and the spectrum."""
-    if grouping.by == "precursor":
+    if config.group == "precursor":
         spectra = list[tuple[str, str, float, float]]()
         for path, _, spectrum in read:
             seconds = retention_seconds(spectrum)
             time = math.nan if seconds is None else seconds
             spectra.append((path, spectrum.adduct or "", spectrum.precursor_mz, time))
-        yield from _by_precursor(spectra, grouping)
+        yield from _by_precursor(spectra, config)
         return
     known: dict[tuple[str, str], int] = {}
     for index, (_, file, spectrum) in enumerate(read):
-        key = feature_id(spectrum) if grouping.by == "id" else ""
+        key = feature_id(spectrum) if config.group == "id" else ""
         yield known.setdefault((file, key), index) if key else index
 
 
 def _feature(
-    members: Sequence[tuple[int, Path, Spectrum]],
-    names: UniqueNames,
-    file: str = "",
-    *,
-    is_shared: bool = False,
+    members: Sequence[tuple[int, Path, Spectrum]], names: UniqueNames, file: str, is_shared: bool
 ) -> Feature:
-    """Return the feature of some spectra, each with its place and path.
-
-    Parameters
-    ----------
-    members : sequence of (int, Path, Spectrum)
-    names : Names
-        Those that are taken.
-    file : str
-        What tables may call the file.
-    is_shared : bool
-        Whether features of other files have the same id: then it is called ``file:id``.
-    """
+    """Return the feature of some spectra, called ``file:id`` if other files have its id."""
     index, path, first = members[0]
     id_, named_by = name_of(first, index + 1)
     with_file = f"{file}:{id_}" if file else id_
@@ -419,7 +375,7 @@ def _feature(
 
 
 def _by_precursor(
-    spectra: Sequence[tuple[str, str, float, float]], grouping: Grouping
+    spectra: Sequence[tuple[str, str, float, float]], config: AnnotateConfig
 ) -> Iterator[int]:
     """Numbers of features: chains of spectra of near precursors and near retention times.
 
@@ -439,10 +395,113 @@ def _by_precursor(
             next_file, next_adduct, next_mz, next_seconds = spectra[other]
             if (file, adduct) != (next_file, next_adduct):
                 break
-            if next_mz - mz > grouping.tolerance.of(mz):
+            if next_mz - mz > config.precursor_tolerance.of(mz):
                 break
             # Without a retention time nothing says that two spectra are of one feature.
-            if abs(next_seconds - seconds) <= grouping.seconds:
+            if abs(next_seconds - seconds) <= config.rt_window:
                 low, high = sorted((find(index), find(other)))
                 root[high] = low
     yield from (find(index) for index in range(len(spectra)))
+
+
+class Named:
+    """Names of features by the table that has them; those that are met are struck off.
+
+    Parameters
+    ----------
+    tables : mapping of str to collection of str
+        For each table, as messages call it, the features that it names.
+
+    Examples
+    --------
+    >>> named = Named({"the table of formulas": ["7", "8"]})
+    >>> named.lines()
+    ["the table of formulas: 2 of its 2 features are not among the spectra: '7', '8'"]
+
+    Features of several files that have one id are called ``file:id`` (`Feature.name`), and are met
+    by that name.
+    """
+
+    def __init__(self, tables: Mapping[str, Collection[str]]) -> None:
+        self._sizes = {table: len(names) for table, names in tables.items()}
+        # Dicts, which keep the order of the table.
+        self._left = {table: dict.fromkeys(names) for table, names in tables.items()}
+        self._named = {table: frozenset(names) for table, names in tables.items()}
+        self._renamed_count, self._renamed = 0, list[dict[str, str]]()
+        # By table: ids that it names and several features have, each with names of some of these.
+        self._ambiguous: dict[str, dict[str, list[str]]] = {table: {} for table in tables}
+
+    def __bool__(self) -> bool:
+        """Whether any name has not been met."""
+        return any(self._left.values())
+
+    def meet(self, features: Iterable[Feature]) -> Iterator[Feature]:
+        """The same features, each struck off as it goes by."""
+        for feature in features:
+            for left in self._left.values():
+                for name in feature.table_names:
+                    left.pop(name, None)
+            if feature.id and feature.name != feature.id:
+                self._note_renamed(feature)
+            yield feature
+
+    def _note_renamed(self, feature: Feature) -> None:
+        self._renamed_count += 1
+        if len(self._renamed) < _MAX_SHOWN:
+            self._renamed.append({"id": feature.id, "name": feature.name, "file": feature.where})
+        for table, names in self._named.items():
+            if feature.id in names and names.isdisjoint(feature.table_names):
+                self._left[table].pop(feature.id, None)  # told as ambiguous
+                self._ambiguous[table].setdefault(feature.id, []).append(feature.name)
+
+    def metadata(self) -> dict[str, Any]:
+        """For each table how many it names, and what was not met, for a run folder."""
+        return {
+            table: {
+                "named": self._sizes[table],
+                "not_met": len(left),
+                "first": list(left)[:_MAX_SHOWN],
+                "ambiguous": len(self._ambiguous[table]),
+                "first_ambiguous": list(self._ambiguous[table])[:_MAX_SHOWN],
+            }
+            for table, left in self._left.items()
+        }
+
+    def renamed(self) -> dict[str, Any]:
+        """How many features were renamed since others have their id, and the first, as data."""
+        return {"count": self._renamed_count, "first": self._renamed}
+
+    def lines(self) -> list[str]:
+        """Lines about features that were renamed, and about what tables name in vain."""
+        lines = []
+        if self._renamed_count:
+            shown = ", ".join(
+                f"{_short(entry['id'])} is {_short(entry['name'])}" for entry in self._renamed
+            )
+            several = self._renamed_count != 1
+            lines.append(
+                f"{self._renamed_count:,} feature{'s have ids' if several else ' has an id'} that "
+                f"other features have, too, and {'were' if several else 'was'} renamed: {shown}"
+                f"{', …' if self._renamed_count > _MAX_SHOWN else ''}"
+            )
+        for table, left in self._left.items():
+            if left:
+                shown = ", ".join(map(_short, list(left)[:_MAX_SHOWN]))
+                lines.append(
+                    f"{table}: {len(left):,} of its {self._sizes[table]:,} features "
+                    f"{'is' if len(left) == 1 else 'are'} not among the spectra: {shown}"
+                    f"{', …' if len(left) > _MAX_SHOWN else ''}"
+                )
+        for table, ids in self._ambiguous.items():
+            if ids:
+                id_, names = next(iter(ids.items()))
+                lines.append(
+                    f"{table}: {len(ids):,} of its {self._sizes[table]:,} features "
+                    f"{'is' if len(ids) == 1 else 'are'} in several files, and not used: instead "
+                    f"of {_short(id_)} write {' or '.join(map(_short, names[:_MAX_SHOWN]))}"
+                )
+        return lines
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")

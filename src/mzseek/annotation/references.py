@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -10,16 +11,16 @@ import numpy.typing as npt
 
 from mzseek.annotation.annotation import Candidate, Level, Reference
 from mzseek.annotation.candidates import Molecule, is_formula
-from mzseek.annotation.confidence import library_without_precursors, without_precursor
-from mzseek.annotation.features import Tolerance
-from mzseek.annotation.hypotheses import Hypothesis, with_ion
-from mzseek.annotation.query import FeatureQuery, can_be
+from mzseek.annotation.config import Tolerance
+from mzseek.annotation.query import FeatureQuery, Hypothesis, can_be, with_ion
 from mzseek.chem import fingerprints, inchikey_block
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import MoleculeError
+from mzseek.core.ragged import pointers
 from mzseek.fragments.matching import AT_PRECURSOR
 from mzseek.library import Library
 from mzseek.library.library import TOLERANCE, Matches
+from mzseek.library.similarity import PeakLists
 from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
@@ -63,11 +64,11 @@ class LevelEvidence:
     least_explained: float = 0.0
 
 
-def is_good_match(match: Reference) -> bool:
+def is_good_match(match: Reference, least_peaks: int = LEAST_PEAKS) -> bool:
     """Return whether a reference spectrum passes the bounds of a library match."""
     return (
         match.similarity >= LEAST_SIMILARITY
-        and match.peaks >= LEAST_PEAKS
+        and match.peaks >= least_peaks
         and match.matched_intensity >= LEAST_MATCHED
     )
 
@@ -105,8 +106,8 @@ def _without_match(
 ) -> Level:
     """Return the level by the evidence of the candidates."""
     if grounds.unlisted is not None:
-        name = grounds.unlisted.name or grounds.unlisted.smiles
-        return _five(f"a reference spectrum of {name[:80]}, which is no candidate, matches")
+        name = _short_name(grounds.unlisted)
+        return _five(f"a reference spectrum of {name}, which is no candidate, matches")
     if grounds.scored < 2:
         return _five("it is the only candidate, and no library spectrum of it matches")
     if best.explained < max(grounds.least_explained, 1e-9):
@@ -213,7 +214,7 @@ def neighbours(
     queries: Sequence[FeatureQuery],
     libraries: Sequence[tuple[str, Library]],
     tolerance: Tolerance,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Neighbours]:
     """Reference spectra near to the spectra of features.
 
@@ -226,54 +227,43 @@ def neighbours(
     names : mapping of str to str, optional
         Names of molecules by their key (first InChIKey block); libraries do not keep any.
     """
-    known_names = names or {}
     spectra = [
-        with_ion(spectrum, query.readings[0].adducts[index])
+        with_ion(spectrum, adduct)
         for query in queries
-        for index, spectrum in enumerate(query.feature.spectra)
+        for spectrum, adduct in zip(query.feature.spectra, query.hypotheses[0].adducts, strict=True)
     ]
     bare = [without_precursor(spectrum) for spectrum in spectra]
     query_of = np.repeat(np.arange(len(queries)), [len(query.feature.spectra) for query in queries])
     matches: list[list[_Keyed]] = [[] for _ in queries]
     analogs: list[list[_Keyed]] = [[] for _ in queries]
     similar: list[dict[str, float]] = [{} for _ in queries]
+    precursors = np.array([spectrum.precursor_mz for spectrum in spectra])
+    widths = np.array([tolerance.of(mz) for mz in precursors.tolist()])
     for label, library in libraries:
         if not len(library) or not spectra:
             continue
-        widths = np.array([tolerance.of(spectrum.precursor_mz) for spectrum in spectra])
-        precursors = np.array([spectrum.precursor_mz for spectrum in spectra])
-        same = bare_of(library).search(
-            bare,
-            "cosine",
-            min(_MATCHES, len(library)),
-            precursor_ppm=_WIDER * widths / precursors,
-            threads=1,
-        )
+        same = library_without_precursors(library).search(
+            bare, "cosine", min(_MATCHES, len(library)),
+            precursor_ppm=_WIDER * widths / precursors, threads=1,
+        )  # fmt: skip
         keys = [text[:BLOCK_LENGTH] for text in library.molecules["inchikey"].to_pylist()]
         for index, spectrum in enumerate(spectra):
             for molecule in _of_precursor(library, spectrum, widths[index]):
                 similar[query_of[index]].setdefault(keys[molecule], 0.0)
         # The search takes a tolerance in ppm, which is rounded; this one is exact.
         is_near = np.abs(same.mass_differences) <= widths[same.queries]
-        for spectrum_index, molecule, score in zip(
-            same.queries[is_near], same.molecules[is_near], same.scores[is_near], strict=True
-        ):
-            by_key, key = similar[query_of[spectrum_index]], keys[molecule]
-            by_key[key] = max(by_key.get(key, 0.0), float(score))
-        # However few peaks match: what counts for a candidate is shown.
-        is_match = (same.scores >= LEAST_SIMILARITY) & is_near
-        for index in np.flatnonzero(is_match).tolist():
-            spectrum_index = int(same.queries[index])
-            key, match = _reference(same, index, library, label, known_names)
-            shared = matched_intensity(bare[spectrum_index], match)
-            matches[query_of[spectrum_index]].append(
-                (key, replace(match, matched_intensity=shared))
-            )
+        for row in np.flatnonzero(is_near).tolist():
+            index, score = int(same.queries[row]), float(same.scores[row])
+            by_key, key = similar[query_of[index]], keys[same.molecules[row]]
+            by_key[key] = max(by_key.get(key, 0.0), score)
+            if same.scores[row] >= LEAST_SIMILARITY:  # however few peaks: what counts is shown
+                key, match = _reference(same, row, library, label, names)
+                shared = matched_intensity(bare[index], match)
+                matches[query_of[index]].append((key, replace(match, matched_intensity=shared)))
         similar_spectra = library.search(spectra, "analog", _ANALOGS, threads=1)
-        for index in range(len(similar_spectra)):
-            analogs[query_of[similar_spectra.queries[index]]].append(
-                _reference(similar_spectra, index, library, label, known_names)
-            )
+        for row, index in enumerate(similar_spectra.queries.tolist()):
+            reference = _reference(similar_spectra, row, library, label, names)
+            analogs[query_of[index]].append(reference)
     return [
         Neighbours(_best(of_same_mass), _best(of_any_mass), by_key)
         for of_same_mass, of_any_mass, by_key in zip(matches, analogs, similar, strict=True)
@@ -288,13 +278,33 @@ def _of_precursor(library: Library, spectrum: Spectrum, width: float) -> npt.NDA
     return np.unique(np.asarray(library.molecule_of)[is_near]).astype(np.int64)
 
 
+def without_precursor(spectrum: Spectrum) -> Spectrum:
+    """A spectrum less its precursor's peaks: every spectrum of that m/z has those in common.
+
+    One that has no others stays as it is.
+    """
+    far = np.abs(spectrum.mz - spectrum.precursor_mz) > AT_PRECURSOR
+    if far.all() or not far.any():
+        return spectrum
+    return replace(spectrum, mz=spectrum.mz[far], intensities=spectrum.intensities[far])
+
+
 _bare: "WeakKeyDictionary[Library, Library]" = WeakKeyDictionary()
 
 
-def bare_of(library: Library) -> Library:
-    """A library less the peaks of its precursors, made once."""
+def library_without_precursors(library: Library) -> Library:
+    """Return the same library, its spectra less the peaks of their precursors; made once."""
     if library not in _bare:
-        _bare[library] = library_without_precursors(library)
+        peaks, list_index = library.peaks, library.peaks.list_index
+        values, weights = np.asarray(peaks.values), np.asarray(peaks.weights)
+        far = np.abs(values - np.asarray(library.ions.precursors)[list_index]) > AT_PRECURSOR
+        far |= np.bincount(list_index[far], minlength=len(library))[list_index] == 0
+        counts = np.bincount(list_index[far], minlength=len(library))
+        remaining = PeakLists(pointers(counts), values[far], weights[far])
+        _bare[library] = Library.from_arrays(
+            library.folder, remaining, library.ions, library.molecule_of, library.records,
+            library.molecules,
+        )  # fmt: skip
     return _bare[library]
 
 
@@ -309,11 +319,7 @@ def credited(
         Of candidates.
     neighbours : Neighbours
     """
-    analogs = [
-        (key, reference)
-        for key, reference in neighbours.analogs.items()
-        if reference.similarity > 0
-    ]
+    analogs = [item for item in neighbours.analogs.items() if item[1].similarity > 0]
     tanimoto = np.zeros((len(smiles), len(analogs)), np.float32)
     if analogs and smiles:
         others = np.stack([_words(reference.smiles) for _, reference in analogs])
@@ -420,11 +426,7 @@ _NAME_LENGTH = 80
 
 def joins_candidates(match: Reference) -> bool:
     """Return whether a reference spectrum matches well enough to make its molecule a candidate."""
-    return (
-        match.similarity >= LEAST_SIMILARITY
-        and match.peaks >= LEAST_PEAKS_TO_JOIN
-        and match.matched_intensity >= LEAST_MATCHED
-    )
+    return is_good_match(match, LEAST_PEAKS_TO_JOIN)
 
 
 def add_library_candidates(query: FeatureQuery, neighbours: Neighbours) -> FeatureQuery:
@@ -451,31 +453,29 @@ def add_library_candidates(query: FeatureQuery, neighbours: Neighbours) -> Featu
         molecule = Molecule(
             match.smiles, key, match.formula, match.mass, match.name, (LIBRARY_SOURCE,)
         )
-        reading = next(
-            (hypothesis for hypothesis in query.hypotheses if can_be(molecule, hypothesis)), None
-        )
-        if reading is not None:
-            extra.setdefault(reading, []).append(molecule)
+        hypothesis = next((tried for tried in query.tried if can_be(molecule, tried)), None)
+        if hypothesis is not None:
+            extra.setdefault(hypothesis, []).append(molecule)
     if not extra:
         return query
-    by_hypothesis = dict(zip(query.readings, query.molecules, strict=False))
-    readings = [
-        reading for reading in query.hypotheses if by_hypothesis.get(reading) or reading in extra
-    ]
+    by_hypothesis = dict(zip(query.hypotheses, query.molecules, strict=False))
+    hypotheses = [tried for tried in query.tried if by_hypothesis.get(tried) or tried in extra]
     lists = [
-        sorted([*by_hypothesis.get(reading, ()), *extra.get(reading, ())], key=lambda m: m.key)
-        for reading in readings
+        sorted(
+            [*by_hypothesis.get(hypothesis, ()), *extra.get(hypothesis, ())], key=lambda m: m.key
+        )
+        for hypothesis in hypotheses
     ]
-    total = sum(map(len, extra.values()))
+    added = [molecule for molecules in extra.values() for molecule in molecules]
     note = (
-        f"{_named(next(iter(extra.values()))[0])} is a candidate because a reference spectrum of "
-        "it matches; the database does not hold it"
-        if total == 1
-        else f"{total} candidates come from matching reference spectra; the database does not "
-        "hold them"
+        f"{_short_name(added[0])} is a candidate because a reference spectrum of it matches; the "
+        "database does not hold it"
+        if len(added) == 1
+        else f"{len(added)} candidates come from matching reference spectra; the database does "
+        "not hold them"
     )
     return replace(
-        query, readings=tuple(readings), molecules=tuple(lists), found=query.found + total,
+        query, hypotheses=tuple(hypotheses), molecules=tuple(lists), found=query.found + len(added),
         notes=(*query.notes, note),
     )  # fmt: skip
 
@@ -492,23 +492,19 @@ def unlisted_match(query: FeatureQuery, neighbours: Neighbours) -> Reference | N
         if key in known or not joins_candidates(match) or match.similarity <= best_listed:
             continue
         molecule = Molecule(match.smiles, key, match.formula, match.mass)
-        if any(can_be(molecule, reading) for reading in query.hypotheses):
+        if any(can_be(molecule, hypothesis) for hypothesis in query.tried):
             return match
     return None
 
 
 def unlisted_note(match: Reference) -> str:
-    """Log that a reference spectrum of a molecule outside the list matches."""
-    name = _named_reference(match)
+    """Say that a reference spectrum of a molecule outside the list matches."""
+    name = _short_name(match)
     return (
         f"a reference spectrum of {name} matches at {match.similarity:.2f}; {name} is not in "
         "your list"
     )
 
 
-def _named(molecule: Molecule) -> str:
+def _short_name(molecule: Molecule | Reference) -> str:
     return (molecule.name or molecule.smiles)[:_NAME_LENGTH]
-
-
-def _named_reference(match: Reference) -> str:
-    return (match.name or match.smiles)[:_NAME_LENGTH]

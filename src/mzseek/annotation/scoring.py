@@ -2,18 +2,16 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from mzseek.annotation.candidates import Molecule
+from mzseek.annotation.candidates import Molecule, molecules_of_table
 from mzseek.annotation.confidence import CHANNELS, Confidence, ListEvidence
 from mzseek.annotation.features import Feature
-from mzseek.annotation.hypotheses import Hypothesis, with_ion
-from mzseek.annotation.query import FeatureQuery, can_form
-from mzseek.annotation.sources import molecules_of_table
+from mzseek.annotation.query import FeatureQuery, Hypothesis, can_form, with_ion
+from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.ions import net_charge, takes_charged
 from mzseek.core.ragged import Ragged, pointers
 from mzseek.evidence.model import EvidenceModel, precompute
@@ -28,7 +26,7 @@ _FRAGMENTS = "fragments"
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Scores of a feature's candidates, those of the first reading first.
+    """Scores of a feature's candidates, those of the first hypothesis first.
 
     Attributes
     ----------
@@ -62,15 +60,6 @@ class Scored:
         return np.asarray(self.parts.sum(1) + self.ion)
 
 
-@dataclass(frozen=True, eq=False)
-class _Layout:
-    """Features laid out as lists: for each spectrum one list a reading, one after the other."""
-
-    lists: Queries
-    union: Ints  # candidates of each spectrum of each feature, all readings together
-    spectra: Ints  # spectra of each feature
-
-
 def score(
     queries: Sequence[FeatureQuery],
     fitted: EvidenceModel,
@@ -101,25 +90,23 @@ def score(
     -------
     list of Scored, and the Molecules that `Scored.rows` are places in
     """
-    layout = _laid_out(queries, fingerprint, index, excluded_analogs)
-    lists, union = layout.lists, layout.union
+    lists, union = _laid_out(queries, fingerprint, index, excluded_analogs)
     precompute(fitted.channels, lists.molecules)
     features = [
         channel.features(state, lists)
         for channel, state in zip(fitted.channels, fitted.states, strict=True)
     ]
-    # Queries of one spectrum lie side by side, so that all of its readings can be ranked as one.
-    modes = np.repeat(
-        [mode_of(query) for query in queries], [len(query.feature.spectra) for query in queries]
-    )
+    # Queries of one spectrum lie side by side, so that all of its hypotheses can be ranked as one.
+    spectra = [len(query.feature.spectra) for query in queries]
+    modes = np.repeat([mode_of(query) for query in queries], spectra)
     parts = fitted.ranker.contributions(features, modes, union).astype(np.float64)
     absolute = fitted.ranker.contributions(features, modes, union, centred=False).astype(np.float64)
     explained, peaks = _explained(lists, fitted)
     scored, start, first = [], 0, 0
-    for query, number in zip(queries, layout.spectra, strict=True):
+    for query, number in zip(queries, spectra, strict=True):
         size = int(union[first])
-        shape = (int(number), size)
-        rows = slice(start, start + size * int(number))
+        shape = (number, size)
+        rows = slice(start, start + size * number)
         factor = confidence.of(mode_of(query)).pooling.factor([number])[0]
         # Sorted before they are added: no order of spectra shows, to the last bit.
         sums, sums_absolute = (
@@ -137,7 +124,7 @@ def score(
                 float(number * factor),
             )
         )
-        start, first = rows.stop, first + int(number)
+        start, first = rows.stop, first + number
     return scored, lists.molecules
 
 
@@ -146,7 +133,8 @@ def _laid_out(
     fingerprint: str,
     index: Index | None,
     excluded_analogs: Sequence[ExcludedAnalogs] | None,
-) -> _Layout:
+) -> tuple[Queries, Ints]:
+    """Return lists, one a spectrum and hypothesis, and the candidates of each spectrum."""
     # Molecules that an index has read come first in the table, the others after them.
     row_of = {m.smiles: m.row for query in queries for listed in query.molecules for m in listed}
     table_order = sorted(row_of, key=lambda smiles: row_of[smiles] < 0)
@@ -163,9 +151,9 @@ def _laid_out(
             sizes.append(len(molecules))
             members += [row_in_table[molecule.smiles] for molecule in molecules]
         for number, spectrum in enumerate(query.feature.spectra):
-            for reading, each_list in zip(query.readings, list_numbers, strict=True):
-                spectra.append(with_ion(spectrum, reading.adducts[number]))
-                list_of.append(each_list)
+            for hypothesis, list_number in zip(query.hypotheses, list_numbers, strict=True):
+                spectra.append(with_ion(spectrum, hypothesis.adducts[number]))
+                list_of.append(list_number)
             union.append(query.kept)
     indexed = None
     if index is not None:
@@ -188,14 +176,12 @@ def _laid_out(
             for analogs, query in zip(excluded_analogs, queries, strict=True)
             for _ in query.molecules
         ]
-    lists = replace(lists, excluded_analogs=excluded)
-    numbers = np.array([len(query.feature.spectra) for query in queries], np.int64)
-    return _Layout(lists, np.array(union, np.int64), numbers)
+    return replace(lists, excluded_analogs=excluded), np.array(union, np.int64)
 
 
 def mode_of(query: FeatureQuery) -> int:
     """Return 1 for a query of positive, −1 for one of negative mode."""
-    return -1 if query.readings[0].adduct.endswith("-") else 1
+    return -1 if query.hypotheses[0].adduct.endswith("-") else 1
 
 
 def _ion_priors(query: FeatureQuery, confidence: Confidence) -> Floats:
@@ -206,14 +192,14 @@ def _ion_priors(query: FeatureQuery, confidence: Confidence) -> Floats:
     if len(query.tried) == 1:
         return np.zeros(query.kept)
     calibration = confidence.of(mode_of(query))
-    shares = {adduct: calibration.ion_prior(adduct) for adduct in query.tried}
+    shares = {tried.adduct: calibration.ion_prior(tried.adduct) for tried in query.tried}
     total = sum(shares.values())
     return np.array(
         [
             0.0
-            if takes_charged(reading.adduct) and net_charge(molecule.smiles)
-            else np.log(shares[reading.adduct] / total)
-            for reading, molecules in zip(query.readings, query.molecules, strict=True)
+            if takes_charged(hypothesis.adduct) and net_charge(molecule.smiles)
+            else np.log(shares[hypothesis.adduct] / total)
+            for hypothesis, molecules in zip(query.hypotheses, query.molecules, strict=True)
             for molecule in molecules
         ]
     )
@@ -249,44 +235,17 @@ def peak_tolerance(fitted: EvidenceModel) -> dict[str, Any]:
 BACKGROUND = 32  # molecules that a short list is compared with, its own candidates included
 
 
-class MoleculesByMass(Protocol):
-    """The bundled molecules, sorted by mass."""
-
-    @property
-    def masses(self) -> npt.NDArray[np.float64]:
-        """Rising."""
-
-    def rows(self, rows: npt.NDArray[np.integer]) -> pa.Table:
-        """Return the molecules at these places."""
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredList:
-    """Scores of a query's candidates, with and without a background.
-
-    Attributes
-    ----------
-    scored : Scored
-        Of all candidates, among themselves.
-    evidence : ListEvidence
-        Of the candidates of the best ion, against the background.
-    """
-
-    scored: Scored
-    evidence: ListEvidence
-
-
 def score_with_background(
     queries: Sequence[FeatureQuery],
     nearest: Sequence[float],
     fitted: EvidenceModel,
     confidence: Confidence,
     fingerprint: str,
-    store: MoleculesByMass,
+    store: BundledMolecules,
     *,
     index: Index | None = None,
     without: Sequence[Collection[str]] | None = None,
-) -> tuple[list[ScoredList], Molecules]:
+) -> tuple[list[tuple[Scored, ListEvidence]], Molecules]:
     """Score the candidates of queries, and bundled molecules that they are compared with.
 
     Background molecules are scored in lists of their own, so that they do not change the ranking.
@@ -300,14 +259,16 @@ def score_with_background(
         Similarity of the nearest reference spectrum of each query.
     fitted, confidence, fingerprint, index
         As in `score`.
-    store : MoleculesByMass
+    store : BundledMolecules
         The bundled molecules.
     without : sequence of collections of str, optional
         For each query, InChIKeys (first block) that its background must not hold.
 
     Returns
     -------
-    list of ScoredList, and the Molecules that `Scored.rows` are places in
+    list of (Scored, ListEvidence), and the Molecules that `Scored.rows` are places in
+        Scores of all candidates among themselves, and the evidence of those of the best ion
+        against the background.
     """
     excluded = without if without is not None else [()] * len(queries)
     scored, molecules = score(queries, fitted, confidence, fingerprint, index)
@@ -327,7 +288,7 @@ def score_with_background(
     background_scores = dict(zip(with_background, compared, strict=True))
     labels = [channel.label for channel in fitted.channels]
     lists = [
-        ScoredList(
+        (
             scored[at],
             _list_evidence(
                 query.feature, scored[at], ions[at][1], background_scores.get(at), labels,
@@ -341,8 +302,8 @@ def score_with_background(
 
 def background_of(
     query: FeatureQuery,
-    store: MoleculesByMass,
-    hypothesis: int = 0,
+    store: BundledMolecules,
+    number: int = 0,
     *,
     without: Collection[str] = (),
 ) -> FeatureQuery | None:
@@ -355,9 +316,9 @@ def background_of(
     Parameters
     ----------
     query : FeatureQuery
-    store : MoleculesByMass
-    hypothesis : int
-        Of the adduct hypothesis among the readings of the query.
+    store : BundledMolecules
+    number : int
+        Of the adduct hypothesis.
     without : collection of str
         InChIKeys (first block) of molecules to leave out.
 
@@ -370,20 +331,20 @@ def background_of(
     if not len(store.masses):
         return None
     known = {molecule.key for listed in query.molecules for molecule in listed}.union(without)
-    reading = query.readings[hypothesis]
-    number = max(BACKGROUND - len(query.molecules[hypothesis]), 0)
-    molecules = _nearest(store, reading, number, known)
+    hypothesis = query.hypotheses[number]
+    missing = max(BACKGROUND - len(query.molecules[number]), 0)
+    molecules = _nearest(store, hypothesis, missing, known)
     if not molecules:
         return None
-    return replace(query, readings=(reading,), molecules=(molecules,), found=len(molecules))
+    return replace(query, hypotheses=(hypothesis,), molecules=(molecules,), found=len(molecules))
 
 
 def _count_same_mass(background: FeatureQuery | None) -> int:
     """Return how many molecules of a background have the mass of the candidates."""
     if background is None:
         return 0
-    [reading], [molecules] = background.readings, background.molecules
-    return sum(abs(molecule.mass - reading.mass) <= reading.reach for molecule in molecules)
+    [hypothesis], [molecules] = background.hypotheses, background.molecules
+    return sum(abs(molecule.mass - hypothesis.mass) <= hypothesis.reach for molecule in molecules)
 
 
 def _best_ion(query: FeatureQuery, scored: Scored) -> tuple[int, Ints]:
@@ -392,11 +353,11 @@ def _best_ion(query: FeatureQuery, scored: Scored) -> tuple[int, Ints]:
     Whether the molecule is in the database is judged among the candidates of one ion: those of
     rarer ions have lower scores whatever their structure, and would flatter the best one.
     """
-    reading = np.repeat(
+    hypothesis = np.repeat(
         np.arange(len(query.molecules)), [len(listed) for listed in query.molecules]
     )
-    best = int(reading[np.argmax(scored.absolute.sum(1) + scored.ion)])
-    return best, np.flatnonzero(reading == best)
+    best = int(hypothesis[np.argmax(scored.absolute.sum(1) + scored.ion)])
+    return best, np.flatnonzero(hypothesis == best)
 
 
 def _list_evidence(
@@ -408,22 +369,7 @@ def _list_evidence(
     nearest: float,
     same_mass: int,
 ) -> ListEvidence:
-    """Gather what the scores of a list and of its background say about the whole list.
-
-    Parameters
-    ----------
-    feature : Feature
-    scored, background : Scored
-        Of the candidates, and of molecules that they are compared with.
-    rows : int64 array
-        Candidates that count: those of one ion.
-    channels : sequence of str
-        Labels, in the order of the columns of `Scored.absolute`.
-    nearest : float
-        Similarity of the nearest reference spectrum.
-    same_mass : int
-        How many of the background molecules have the mass of the candidates.
-    """
+    """Gather what the scores of a list (the `rows` of one ion) and its background say of it."""
     empty = np.zeros(0)
     contributions = scored.absolute[rows] / max(scored.weight, 1e-12)
     columns = [
@@ -445,20 +391,20 @@ def _list_evidence(
 
 
 def _nearest(
-    store: MoleculesByMass, reading: Hypothesis, number: int, known: set[str]
+    store: BundledMolecules, hypothesis: Hypothesis, number: int, known: set[str]
 ) -> list[Molecule]:
     """Return the molecules of a mass, and of the nearest masses up to a number, not the known."""
-    mass, masses = reading.mass, store.masses
-    low, high = np.searchsorted(masses, [mass - reading.reach, mass + reading.reach])
+    mass, masses = hypothesis.mass, store.masses
+    low, high = np.searchsorted(masses, [mass - hypothesis.reach, mass + hypothesis.reach])
     around = number + len(known) if number else 0
     rows = np.arange(max(low - around, 0), min(high + around, len(masses)))
     away = np.abs(masses[rows] - mass)
     order = np.argsort(away, kind="stable")
     by_key: dict[str, Molecule] = {}
     for molecule in molecules_of_table(store.rows(rows[order])):
-        is_same_mass = abs(molecule.mass - mass) <= reading.reach
+        is_same_mass = abs(molecule.mass - mass) <= hypothesis.reach
         if len(by_key) >= (BACKGROUND if is_same_mass else number):
             break
-        if molecule.key not in known and can_form(molecule, reading):
+        if molecule.key not in known and can_form(molecule, hypothesis):
             by_key.setdefault(molecule.key, replace(molecule, row=-1))
     return list(by_key.values())

@@ -12,6 +12,7 @@ there already is stored once. The same arrays give the same bytes.
 import json
 import math
 from collections.abc import Iterator, Mapping
+from copy import copy
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -33,22 +34,15 @@ _UNITS = (1, HEIGHT_UNITS, MZ_UNITS, 1_000_000)
 _TYPES = frozenset("biufS")
 _EXACT = 2.0**52
 _MAX_BYTES = 1 << 31  # bytes of an array: far more than any that is written
-_ENTRY = {
-    "dtype": str,
-    "shape": [int],
-    "start": int,
-    "bytes": int,
-    "width": int,
-    "delta": bool,
-    "units": int,
-}
+_ENTRY = dict.fromkeys(("start", "bytes", "width", "units"), int) | {
+    "dtype": str, "shape": [int], "delta": bool,
+}  # fmt: skip
 
 
 def write_arrays(path: StrPath, arrays: Mapping[str, Array]) -> None:
     """Write arrays by name; numbers and bytes of fixed length only."""
-    entries: dict[str, dict[str, Any]] = {}
+    entries, stored = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
     frames: list[bytes] = []
-    stored: dict[str, dict[str, Any]] = {}
     for name, original in arrays.items():
         array = np.ascontiguousarray(original)
         if array.dtype.kind not in _TYPES:
@@ -93,23 +87,27 @@ class Arrays(Mapping[str, Array]):
         check_fields(header, {...: _ENTRY}, path, BundleError)
         self._entries: dict[str, dict[str, Any]] = header
         self._opened: dict[str, Array] = {}
+        self._prefix = ""
+
+    def under(self, prefix: str) -> "Arrays":
+        """The arrays whose names begin with a prefix, by the rest of their names."""
+        below = copy(self)
+        below._prefix = self._prefix + prefix
+        return below
 
     def __getitem__(self, name: str) -> Array:
-        entry = self._entries[name]
+        entry = self._entries[self._prefix + name]
         form = json.dumps(entry, sort_keys=True)  # arrays that are stored once are unpacked once
         if form not in self._opened:
-            self._opened[form] = self._unpacked(name, entry)
+            self._opened[form] = self._unpacked(self._prefix + name, entry)
         return self._opened[form]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        start = len(self._prefix)
+        return (name[start:] for name in self._entries if name.startswith(self._prefix))
 
     def __len__(self) -> int:
-        return len(self._entries)
-
-    def under(self, prefix: str) -> "Under":
-        """The arrays whose names begin with a prefix, by the rest of their names."""
-        return Under(self, prefix)
+        return sum(1 for _ in self)
 
     def _unpacked(self, name: str, entry: Mapping[str, Any]) -> Array:
         start = self._first + entry["start"]
@@ -135,23 +133,6 @@ class Arrays(Mapping[str, Array]):
         except (ValueError, TypeError, zstandard.ZstdError) as error:
             reason = " ".join(str(error).split())[:100]
             raise BundleError(f"{self._path}: {name} is damaged ({reason})") from error
-
-
-class Under(Mapping[str, Array]):
-    """Arrays below a prefix."""
-
-    def __init__(self, arrays: Arrays, prefix: str) -> None:
-        self._arrays, self._prefix = arrays, prefix
-
-    def __getitem__(self, name: str) -> Array:
-        return self._arrays[self._prefix + name]
-
-    def __iter__(self) -> Iterator[str]:
-        ends = len(self._prefix)
-        return (name[ends:] for name in self._arrays if name.startswith(self._prefix))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def _packed(array: Array) -> tuple[dict[str, Any], bytes]:
@@ -183,14 +164,9 @@ def _whole(array: Array) -> tuple[npt.NDArray[np.int64], int] | None:
         if len(scaled) and np.abs(scaled).max() >= _EXACT:
             continue
         values = scaled.astype(np.int64)
-        if _same((values / units).astype(array.dtype), array):
+        if (values / units).astype(array.dtype).tobytes() == array.tobytes():  # also signs of 0
             return values, units
     return None
-
-
-def _same(array: Array, other: Array) -> bool:
-    """Equal, zeros with a sign included."""
-    return array.tobytes() == other.tobytes()
 
 
 def _split(values: npt.NDArray[np.int64]) -> tuple[int, bytes]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from mzseek.core.errors import BundleError, EvidenceError, LibraryError
 from mzseek.core.ragged import Ragged, pointers
 from mzseek.evidence import channel_from
 from mzseek.evidence.model import ChannelState, EvidenceModel
-from mzseek.evidence.prior import Prior
 from mzseek.evidence.queries import Molecules
 from mzseek.evidence.ranker import Ranker
 from mzseek.io import StrPath
@@ -32,6 +31,9 @@ from mzseek.library import Library
 from mzseek.library.library import RECORD_SCHEMA
 from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.spectra import Spectrum
+
+if TYPE_CHECKING:
+    from mzseek.evidence.prior import Prior
 
 KIND = "model bundle"
 AGAIN = "make it again with `mzseek model build` or `mzseek model export`"
@@ -122,7 +124,7 @@ def pack_states(
         if "path" in options:  # the label is the run's name; its folder stays private
             options["path"] = Path(options["path"]).name
         fields |= {"options": options, "facts": dict(state.metadata)}
-        packed: dict[str, Array] = dict(state.arrays)
+        packed = _packed(state)
         if packed.keys() >= _SPECTRA:
             peaks = compact_peaks(
                 PeakLists(packed["pointers"], packed["mz"], packed["heights"]), max_peaks
@@ -132,9 +134,18 @@ def pack_states(
                 "pointers": np.asarray(peaks.pointers, np.int64), "mz": peaks.values,
                 "heights": peaks.weights, "precursors": ions.precursors,
             }  # fmt: skip
-        packed[_KEYS] = state.inchikey14.astype(f"S{_KEY_LENGTH}")
         arrays |= {f"channels/{number}/{name}": array for name, array in packed.items()}
     return described, arrays
+
+
+def _packed(state: ChannelState) -> dict[str, Array]:
+    return {**state.arrays, _KEYS: state.inchikey14.astype(f"S{_KEY_LENGTH}")}
+
+
+def _opened(arrays: Arrays, metadata: Mapping[str, Any], what: str, where: object) -> ChannelState:
+    if _KEYS not in arrays:
+        raise BundleError(f"{where}: the state of {what} is missing; {AGAIN}")
+    return ChannelState(arrays, metadata, arrays[_KEYS])
 
 
 def open_states(fields: Mapping[str, Any], arrays: Arrays, where: object) -> EvidenceModel:
@@ -147,27 +158,22 @@ def open_states(fields: Mapping[str, Any], arrays: Arrays, where: object) -> Evi
     """
     check_fields(fields, _MODEL_FIELDS, where, BundleError)
     try:
-        channels = [
-            channel_from(channel_fields["name"], dict(channel_fields["options"]))
-            for channel_fields in fields["channels"]
-        ]
+        channels = [channel_from(c["name"], dict(c["options"])) for c in fields["channels"]]
         ranker = Ranker.from_dict(fields["ranker"], where)
         ranker.check_channels(channels)
     except EvidenceError as error:
         raise BundleError(f"{where}: {error}") from error
     states = []
-    for number, (channel_fields, channel) in enumerate(
-        zip(fields["channels"], channels, strict=True)
-    ):
-        stored, origin = arrays.under(f"channels/{number}/"), f"{where}, {channel_fields['name']}"
-        if _KEYS not in stored:
-            raise BundleError(f"{where}: the state of {channel_fields['name']} is missing; {AGAIN}")
+    for number, channel in enumerate(channels):
+        metadata = fields["channels"][number]["facts"]
+        state = _opened(arrays.under(f"channels/{number}/"), metadata, channel.name, where)
+        origin = f"{where}, {channel.name}"
         for name, shape in channel.shapes.items():
-            if name not in stored:
+            if name not in state.arrays:
                 raise BundleError(f"{origin}: {name} is missing; {AGAIN}")
-            _check_shape(stored[name], shape, origin)
-        _check_arrays(stored, origin)
-        states.append(ChannelState(stored, channel_fields["facts"], stored[_KEYS]))
+            _check_shape(state.arrays[name], shape, origin)
+        _check_arrays(state.arrays, origin)
+        states.append(state)
     return EvidenceModel(channels, states, ranker)
 
 
@@ -227,7 +233,7 @@ class BundledPrior:
         calibrated log-probabilities; 0 or more, fitted on molecules outside its training set.
     """
 
-    channel: Prior
+    channel: "Prior"
     state: ChannelState
     weights: Mapping[str, float]
 
@@ -251,8 +257,7 @@ def pack_prior(prior: BundledPrior) -> tuple[dict[str, Any], dict[str, Array]]:
         "facts": dict(prior.state.metadata),
         "weights": dict(prior.weights),
     }
-    packed: dict[str, Array] = dict(prior.state.arrays)
-    packed[_KEYS] = prior.state.inchikey14.astype(f"S{_KEY_LENGTH}")
+    packed = _packed(prior.state)
     return fields, {f"{PRIOR_ARRAYS}{name}": array for name, array in packed.items()}
 
 
@@ -269,14 +274,10 @@ def open_prior(fields: Mapping[str, Any], arrays: Arrays, where: object) -> Bund
         if not (weight >= 0 and math.isfinite(weight)):
             raise BundleError(f"{where}: the weight of {mode} mode is {weight}, expected 0 or more")
     try:
-        channel = channel_from(Prior.name, dict(fields["options"]))
+        channel = cast("Prior", channel_from("prior", dict(fields["options"])))
     except EvidenceError as error:
         raise BundleError(f"{where}: {error}") from error
-    assert isinstance(channel, Prior)
-    stored = arrays.under(PRIOR_ARRAYS)
-    if _KEYS not in stored:
-        raise BundleError(f"{where}: the state of the prior is missing; {AGAIN}")
-    state = ChannelState(stored, fields["facts"], stored[_KEYS])
+    state = _opened(arrays.under(PRIOR_ARRAYS), fields["facts"], "the prior", where)
     return BundledPrior(channel, state, dict(fields["weights"]))
 
 

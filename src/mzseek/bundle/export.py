@@ -11,18 +11,18 @@ import pyarrow as pa
 
 from mzseek.annotation.confidence import MODES, Confidence
 from mzseek.bundle.build_molecules import LIBRARY, MoleculeLists, bundled_molecules
-from mzseek.bundle.bundle import KIND, MAX_PEAKS, Bundle
+from mzseek.bundle.bundle import KIND, MAX_PEAKS, Bundle, BundledPrior
 from mzseek.bundle.fit_confidence import fit_confidence
-from mzseek.bundle.fit_prior import FittedPrior, fit_prior
-from mzseek.bundle.molecules import BundledMolecules
-from mzseek.bundle.refit import (
+from mzseek.bundle.fitting import (
     Details,
     References,
+    fit_prior,
     measured,
     reference_spectra,
     references_from,
     refit_channels,
 )
+from mzseek.bundle.molecules import BundledMolecules
 from mzseek.bundle.write import is_allowed, licence_text, rewrite_molecules, write_bundle
 from mzseek.chem.identifiers import link
 from mzseek.chem.molecules import DescribedMolecule
@@ -53,20 +53,20 @@ def card_of(
     made_of: Mapping[str, Any],
     folds: Sequence[str],
     max_peaks: int,
-    prior: FittedPrior | None = None,
+    prior: tuple[BundledPrior, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return the model card of a bundle, as plain data.
 
     Parameters
     ----------
     measured : mapping
-        From `mzseek.bundle.refit.measured`.
+        From `mzseek.bundle.fitting.measured`.
     made_of : mapping
         Sources: names and SHA-256, spectra kept and left out by licence, options.
     folds : sequence of str
         That the channels in the bundle are fitted on.
-    prior : FittedPrior, optional
-        That may be applied to annotations.
+    prior : BundledPrior and mapping, optional
+        That may be applied to annotations, and its performance (`fit_prior`).
     """
     modes = confidence.modes.items()
     limits = [
@@ -109,12 +109,12 @@ def card_of(
         "prior": None
         if prior is None
         else {
-            "weights": dict(prior.prior.weights),
+            "weights": dict(prior[0].weights),
             "without": {
                 mode: {name: measured[mode][name] for name in numbers}
-                for mode, numbers in prior.measured.items()
+                for mode, numbers in prior[1].items()
             },
-            "with": dict(prior.measured),
+            "with": dict(prior[1]),
         },
         "limits": limits,
         "licence": "CC BY-SA 4.0; every record has its own, see LICENCE.md",
@@ -268,7 +268,7 @@ def export_run(
     return write_bundle(
         out, model, confidence, shown, molecules,
         fingerprint=str(run.metadata["data"]["fingerprint"]), card=card,
-        licence=_licence(shown.records, molecules), prior=None if prior is None else prior.prior,
+        licence=_licence(shown.records, molecules), prior=None if prior is None else prior[0],
         sources=sources, max_peaks=chosen.max_peaks,
     )  # fmt: skip
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import isotonic_regression, minimize
 
-from mzseek.annotation.candidates import Molecule, distinct
+from mzseek.annotation.candidates import Molecule, distinct, molecules_of_table
 from mzseek.annotation.confidence import (
     COVERAGES,
     MODES,
@@ -18,14 +19,11 @@ from mzseek.annotation.confidence import (
     ListEvidence,
     MatchOdds,
     PolarityCalibration,
-    fit_logistic,
-    fit_match_odds,
 )
 from mzseek.annotation.features import IN_MEMORY, Feature
-from mzseek.annotation.hypotheses import Hypothesis
-from mzseek.annotation.query import FeatureQuery, can_be
+from mzseek.annotation.query import FeatureQuery, Hypothesis, can_be
+from mzseek.annotation.references import library_without_precursors, without_precursor
 from mzseek.annotation.scoring import mode_of, score_with_background
-from mzseek.annotation.sources import molecules_of_table
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import BundleError
@@ -41,9 +39,11 @@ from mzseek.evidence.prepared_queries import queries_with_truth, sample_spectra,
 from mzseek.evidence.queries import stable_hash
 from mzseek.evidence.ranker import MIN_MOLECULES
 from mzseek.library import Library
+from mzseek.library.library import Matches
 from mzseek.parallel.engine import Progress, silent
 from mzseek.runs.predictions import ListScores
 from mzseek.runs.run import Run
+from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
 SIZES = (1, 2, 3, 5, 10, 30, 100)  # candidates that prepared lists are thinned to
@@ -156,12 +156,13 @@ def make_cases(
             [query for *_, query, _ in thinned], [similarity for _, similarity, *_ in thinned],
             fitted, confidence, fingerprint, molecules, without=[case[-1] for case in thinned],
         )  # fmt: skip
-        for (molecule, _, size, is_present, query, _), result in zip(thinned, scored, strict=True):
-            is_right = query.molecules[0][result.evidence.best].key == _key(prepared, molecule)
+        for case, (_, evidence) in zip(thinned, scored, strict=True):
+            molecule, _, size, is_present, query, _ = case
+            is_right = query.molecules[0][evidence.best].key == _key(prepared, molecule)
             cases.append(
                 Case(
                     molecule, mode_of(query), len(query.feature.spectra), size, is_present,
-                    is_right, result.evidence,
+                    is_right, evidence,
                 )
             )  # fmt: skip
         progress("lists with and without their molecule", start + len(part), len(groups))
@@ -201,7 +202,7 @@ def _thinned(
         without = frozenset(candidate.key for candidate in (truth, *absent))
         for is_present, candidates in ((True, [truth, *absent[:-1]]), (False, absent)):
             query = FeatureQuery(
-                feature, (hypothesis,), (distinct(candidates),), (adduct.name,), len(candidates)
+                feature, (hypothesis,), (distinct(candidates),), (hypothesis,), len(candidates)
             )
             yield size, is_present, query, without
 
@@ -258,6 +259,10 @@ _MIN_POOLED = 20  # molecules of several spectra: with fewer, their sets are tho
 _MIN_SCALE = 1e-9
 _QUANTILE = 0.1  # of true molecules that rank first: nine of ten reach more
 MIN_EXPLAINED = 0.1  # share of the intensity below which nothing is explained
+_PPM = 20.0  # precursors of one m/z
+_SIMILARITY_BINS = 10
+_SAMPLE, _TOP, _MIN_PAIRS = 1_500, 100, 50
+_MAX_LOG_ODDS = 5.0  # a few hundred pairs say no more
 
 
 def fit_confidence(
@@ -475,3 +480,119 @@ def _once(molecule: npt.NDArray[np.integer]) -> Floats:
     """Weights by which every molecule counts once."""
     _, index, counts = np.unique(molecule, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / counts[index])
+
+
+def fit_logistic(
+    values: Floats, labels: npt.NDArray[np.bool_], weights: Floats, l2: float = 3e-3
+) -> tuple[Floats, float]:
+    """Return the weights and the intercept under which the labels are most probable.
+
+    Minimises the weighted mean of the log-loss plus ``l2 / 2 · Σ weights²``; the intercept is free.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0], [1.0], [0.0], [0.0]])
+    >>> weights, intercept = fit_logistic(values, np.array([1, 1, 0, 1], bool), np.ones(4), 0.1)
+    >>> bool(weights[0] > 0), round(intercept, 1)
+    (True, 0.7)
+    """
+    sign = np.where(labels, 1.0, -1.0)
+    share = weights / weights.sum()
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        margin = sign * (values @ at[:-1] + at[-1])
+        slope = -share * sign / (1 + np.exp(margin))
+        value = share @ np.logaddexp(0, -margin) + 0.5 * l2 * at[:-1] @ at[:-1]
+        return float(value), np.append(values.T @ slope + l2 * at[:-1], slope.sum())
+
+    solution = minimize(loss, np.zeros(values.shape[1] + 1), jac=True, method="L-BFGS-B")
+    return np.asarray(solution.x[:-1]), float(solution.x[-1])
+
+
+def fit_match_odds(library: Library, mode: int) -> MatchOdds | None:
+    """Measure what similarities are worth in a library.
+
+    Parameters
+    ----------
+    library : Library
+        With contributors.
+    mode : int
+        1 for positive, −1 for negative.
+
+    Returns
+    -------
+    MatchOdds or None
+        None where too few molecules have spectra of two contributors.
+    """
+    chosen = _sample(np.flatnonzero(np.asarray(library.ions.modes) == mode))
+    if not len(chosen):
+        return None
+    spectra = [without_precursor(_spectrum(library, int(record))) for record in chosen]
+    matches = library_without_precursors(library).search(
+        spectra, "cosine", _TOP, precursor_ppm=_PPM
+    )
+    same, others = _best_of_pairs(library, chosen, matches)
+    if len(same) < _MIN_PAIRS or len(others) < _MIN_PAIRS:
+        return None
+    return MatchOdds(_odds(same, others), len(same), len(others))
+
+
+def _best_of_pairs(
+    library: Library, chosen: npt.NDArray[np.int64], matches: Matches
+) -> tuple[Floats, Floats]:
+    """BestMatches similarities of each spectrum with its own molecule, and with others of its m/z.
+
+    Pairs without a peak in common have 0. Of its own molecule only records of other contributors
+    count: those of one laboratory are more alike, and the user's is another one.
+    """
+    whose = np.array(library.records["contributor"].to_pylist(), object)
+    molecule, precursors = np.asarray(library.molecule_of), np.asarray(library.ions.precursors)
+    modes = np.asarray(library.ions.modes)
+    scores = {
+        (query, record): score
+        for query, record, score in zip(
+            matches.queries.tolist(), matches.records.tolist(), matches.scores.tolist(), strict=True
+        )
+    }
+    order = np.argsort(precursors, kind="stable")
+    width = _PPM * 1e-6 * precursors[chosen]
+    low = np.searchsorted(precursors[order], precursors[chosen] - width)
+    high = np.searchsorted(precursors[order], precursors[chosen] + width, side="right")
+    best: tuple[dict[tuple[int, int], float], ...] = ({}, {})
+    for query, record in enumerate(chosen.tolist()):
+        for other in order[low[query] : high[query]].tolist():
+            is_same = bool(molecule[other] == molecule[record])
+            if modes[other] != modes[record] or (is_same and whose[other] == whose[record]):
+                continue
+            key = (query, int(molecule[other]))
+            best_scores = best[0 if is_same else 1]
+            best_scores[key] = max(best_scores.get(key, 0.0), scores.get((query, other), 0.0))
+    same, others = (np.array(list(scores_of.values()), np.float64) for scores_of in best)
+    return same, others
+
+
+def _odds(same: Floats, others: Floats) -> Floats:
+    """Log of the ratio of two histograms, one added to each bin, made to rise, and bounded."""
+    edges = np.linspace(0, 1, _SIMILARITY_BINS + 1)
+    counts = [
+        np.histogram(np.minimum(similarities, 1.0), edges)[0] + 1.0
+        for similarities in (same, others)
+    ]
+    log_odds = np.log(counts[0] / counts[0].sum()) - np.log(counts[1] / counts[1].sum())
+    rising = isotonic_regression(log_odds, weights=counts[0] + counts[1]).x
+    return np.asarray(np.clip(rising, -_MAX_LOG_ODDS, _MAX_LOG_ODDS))
+
+
+def _sample(records: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """At most so many, evenly spaced."""
+    step = max(len(records) // _SAMPLE, 1)
+    return np.asarray(records[::step][:_SAMPLE], np.int64)
+
+
+def _spectrum(library: Library, record: int) -> Spectrum:
+    rows = slice(int(library.peaks.pointers[record]), int(library.peaks.pointers[record + 1]))
+    return Spectrum(
+        np.array(library.peaks.values[rows]), np.array(library.peaks.weights[rows]),
+        float(library.ions.precursors[record]), None, int(library.ions.modes[record]) or None,
+        str(record),
+    )  # fmt: skip

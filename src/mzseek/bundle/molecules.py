@@ -1,5 +1,6 @@
 """The bundled molecule database: sorted by mass, looked up in memory."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import BundleError
-from mzseek.core.ragged import ranges
 
 if TYPE_CHECKING:
     from mzseek.database.store import Matches
@@ -27,13 +26,12 @@ SCHEMA = pa.schema(
         ("names", pa.list_(pa.string())),
     ]
 )
-COLUMNS = tuple(SCHEMA.names)
 _LISTS = ("sources", "identifiers", "names")
 
 
 @dataclass(frozen=True, eq=False)
 class BundledMolecules:
-    """Molecules of a bundle; look-ups are named as those of `mzseek.database.Database`.
+    """Molecules of a bundle; sorted by mass.
 
     Attributes
     ----------
@@ -70,49 +68,24 @@ class BundledMolecules:
         """SMILES of each molecule."""
         return list(self.table["smiles"].to_pylist())
 
-    def many_by_mass(
-        self, masses: npt.ArrayLike, ppm: float = 10.0
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Row pointers, and rows of the molecules within ppm of each of many neutral masses.
+    def by_mass(self, mass: float, ppm: float = 10.0) -> "Matches":
+        """Molecules within ppm of a neutral mass; as `mzseek.database.Database.by_mass`.
 
         Raises
         ------
         BundleError
-            A mass is no positive number, or the ppm are out of range.
+            The mass is no positive number, or the ppm are out of range.
         """
-        centres = np.asarray(masses, np.float64)
-        if centres.ndim != 1 or not np.isfinite(centres).all() or (centres <= 0).any():
-            raise BundleError("masses hold what is no positive number")
+        from mzseek.database.store import Matches
+
+        if not 0 < mass < math.inf:
+            raise BundleError(f"a mass of {mass:g}: expected a positive number")
         if not 0 <= ppm < 1e6:
             raise BundleError(f"{ppm:g} ppm: expected 0 or more, below 1,000,000")
-        width = centres * ppm * 1e-6
-        low = np.searchsorted(self.masses, centres - width, side="left")
-        high = np.searchsorted(self.masses, centres + width, side="right")
-        return ranges(low, high)
-
-    def by_mass(
-        self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
-        priorities: Sequence[str] = (),
-    ) -> "Matches":  # fmt: skip
-        """Molecules within ppm of a neutral mass; as `mzseek.database.Database.by_mass`."""
-        from mzseek.database.store import capped
-
-        _, rows = self.many_by_mass([mass], ppm)
-        return capped(self.rows(rows), cap, priorities, mass)
-
-    def by_formula(self, formula: str) -> "Matches":
-        """Molecules of a formula in Hill order."""
-        from mzseek.database.store import Matches
-
-        rows = np.flatnonzero(np.array(self.table["formula"].to_pylist(), object) == formula)
-        return Matches(self.rows(rows), len(rows))
-
-    def by_key(self, key: str) -> "Matches":
-        """Molecules with this InChIKey, or first block of one."""
-        from mzseek.database.store import Matches
-
-        rows = self.rows_by_key.get(key.strip().upper()[:BLOCK_LENGTH], [])
-        return Matches(self.rows(np.array(rows, np.int64)), len(rows))
+        width = mass * ppm * 1e-6
+        low = np.searchsorted(self.masses, mass - width, side="left")
+        high = np.searchsorted(self.masses, mass + width, side="right")
+        return Matches(self.rows(np.arange(low, high)), int(high - low))
 
     @cached_property
     def rows_by_key(self) -> Mapping[str, list[int]]:
@@ -122,15 +95,10 @@ class BundledMolecules:
             by_key.setdefault(key, []).append(row)
         return by_key
 
-    def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
+    def rows(self, rows: npt.NDArray[np.integer]) -> pa.Table:
         """Molecules at these rows, in this order; column ``row`` has the rows."""
-        indices = np.asarray(rows, np.int64)
-        table = self.table.select(list(columns)).take(column_of(indices))
-        return table.add_column(0, "row", column_of(indices))
-
-    def collections(self) -> list[str]:
-        """Names of the sources that its molecules come from."""
-        return sorted({name for names in self.table["sources"].to_pylist() for name in names})
+        indices = column_of(np.asarray(rows, np.int64))
+        return self.table.take(indices).add_column(0, "row", indices)
 
 
 def column_of(values: npt.NDArray[Any]) -> pa.Array:

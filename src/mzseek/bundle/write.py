@@ -37,8 +37,8 @@ from mzseek.bundle.bundle import (
     pack_prior,
     pack_states,
 )
+from mzseek.bundle.fitting import References
 from mzseek.bundle.molecules import BundledMolecules
-from mzseek.bundle.refit import References
 from mzseek.core.errors import BundleError
 from mzseek.evidence.model import EvidenceModel
 from mzseek.io import StrPath, atomic_directory, sole_writer
@@ -189,16 +189,16 @@ def write_bundle(
     """
     described, arrays = pack_states(model, max_peaks)
     peaks, ions = compact_peaks(references.peaks, max_peaks), compact_ions(references.ions)
-    arrays |= {
-        f"{LIBRARY}pointers": np.asarray(peaks.pointers, np.int64),
-        f"{LIBRARY}mz": np.asarray(peaks.values, np.float64),
-        f"{LIBRARY}heights": np.asarray(peaks.weights, np.float64),
-        f"{LIBRARY}precursors": np.asarray(ions.precursors, np.float64),
-        f"{LIBRARY}modes": np.asarray(ions.modes, np.int8),
-        f"{LIBRARY}molecule_of": np.asarray(references.molecule_of, np.int64),
-        LIBRARY_ROWS: library_rows(references.keys, molecules),
-        MASSES: molecules.masses,
+    library = {
+        "pointers": np.asarray(peaks.pointers, np.int64),
+        "mz": np.asarray(peaks.values, np.float64),
+        "heights": np.asarray(peaks.weights, np.float64),
+        "precursors": np.asarray(ions.precursors, np.float64),
+        "modes": np.asarray(ions.modes, np.int8),
+        "molecule_of": np.asarray(references.molecule_of, np.int64),
     }
+    arrays |= {f"{LIBRARY}{name}": array for name, array in library.items()}
+    arrays |= {LIBRARY_ROWS: library_rows(references.keys, molecules), MASSES: molecules.masses}
     counts = {
         "spectra": len(references.records),
         "molecules": len(references.molecules),

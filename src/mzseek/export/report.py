@@ -20,8 +20,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
+from mzseek.annotation.annotator import extension_lines
 from mzseek.annotation.config import larger_databases
-from mzseek.annotation.shared_state import extension_lines
 from mzseek.chem.depiction import structure
 from mzseek.chem.identifiers import canonical, link
 from mzseek.core.text import visible

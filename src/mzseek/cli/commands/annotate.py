@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mzseek.annotation.config import (
-    INSTRUMENT_NAMES,
+    INSTRUMENTS,
     SETTINGS,
     AnnotateConfig,
     larger_databases,
@@ -142,7 +142,7 @@ NOTHING_FOUND = 3  # exit status of a run in which no feature has a candidate
 
 
 def _check_instrument(name: object) -> None:
-    check_name(INSTRUMENT_NAMES, str(name), "instrument", AnnotationError)
+    check_name(INSTRUMENTS, str(name), "instrument", AnnotationError)
 
 
 @options_of(

@@ -197,7 +197,7 @@ def index(
 
     Example: mzseek database index candidates
     """
-    from mzseek.annotation.sources import index_store
+    from mzseek.annotation.index import index_store
     from mzseek.bundle import Bundle
 
     bundle = Bundle.open(model)
