@@ -1,4 +1,4 @@
-"""What tests of annotation share: candidates and references made by hand, a bundle, libraries."""
+"""What tests of annotation share: annotations made by hand, a fitted run, and a bundle of it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mzseek.annotation.annotation import Candidate, Reference
+from mzseek.annotation.annotation import Annotation, Candidate, Level, Reference
 from mzseek.annotation.candidates import Molecule
 from mzseek.annotation.features import Feature
 from mzseek.annotation.query import FeatureQuery, Hypothesis
@@ -21,9 +21,11 @@ from mzseek.spectra import Spectrum
 CAFFEINE, THEOBROMINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "Cn1cnc2c1c(=O)[nH]c(=O)n2C"
 ISOMER = "CCn1c(=O)[nH]c2ncn(C)c2c1=O"
 MASS = 194.080376
+CHANNELS = ("fragments", "analogs")
+KINDS = {"fragments": "evidence", "analogs": "analogy"}
 
 
-def make_peaks(identifier: str = "s1", **changes: Any) -> Spectrum:
+def a_spectrum(identifier: str = "s1", **changes: Any) -> Spectrum:
     """Caffeine's, with a peak that nothing explains."""
     facts: dict[str, Any] = {
         "mz": np.array([42.0338, 69.0447, 110.0713, 123.4, 138.0662]),
@@ -37,7 +39,7 @@ def make_peaks(identifier: str = "s1", **changes: Any) -> Spectrum:
     return Spectrum(**(facts | changes))
 
 
-def make_reference(**changes: Any) -> Reference:
+def a_reference(**changes: Any) -> Reference:
     facts: dict[str, Any] = {
         "record": "MSBNK-Eawag-EA000001",
         "smiles": CAFFEINE,
@@ -56,7 +58,7 @@ def make_reference(**changes: Any) -> Reference:
     return Reference(**(facts | changes))
 
 
-def make_candidate(**changes: Any) -> Candidate:
+def a_candidate(**changes: Any) -> Candidate:
     facts: dict[str, Any] = {
         "smiles": CAFFEINE,
         "key": "RYYVLZVUVIJVGH",
@@ -77,14 +79,88 @@ def make_candidate(**changes: Any) -> Candidate:
     return Candidate(**(facts | changes))
 
 
-def make_feature(name: str = "17", **changes: Any) -> Feature:
+def another_candidate(**changes: Any) -> Candidate:
+    """An isomer of caffeine."""
+    facts: dict[str, Any] = {
+        "smiles": "CCn1c(=O)[nH]c2ncn(C)c2c1=O",
+        "key": "AAAAAAAAAAAAAA",
+        "name": "",
+        "probability": 0.2,
+        "score": 2.1,
+        "parts": (1.5, 0.6),
+        "identifiers": (),
+    }
+    return a_candidate(**(facts | changes))
+
+
+def a_feature(name: str = "17", **changes: Any) -> Feature:
     facts: dict[str, Any] = {
         "name": name,
         "named_by": "feature_id",
-        "spectra": (make_peaks(),),
+        "spectra": (a_spectrum(),),
         "where": "run.mgf",
     }
     return Feature(**(facts | changes))
+
+
+def an_annotation(name: str = "17", **changes: Any) -> Annotation:
+    candidates = changes.pop("candidates", (a_candidate(), another_candidate()))
+    facts: dict[str, Any] = {
+        "feature": a_feature(name),
+        "candidates": candidates,
+        "found": len(candidates),
+        "scored": len(candidates),
+        "channels": CHANNELS,
+        "kinds": KINDS,
+        "ions": {"[M+H]+": 1.0},
+        "coverage": 0.9,
+        "set_size": sum(candidate.in_set for candidate in candidates),
+        "objective": "hit",
+        "choices": {"hit": 0} if candidates else {},
+        "present": 0.95,
+        "nearest": 0.93,
+        "unlike": False,
+        "matches": (),
+        "level": Level("3", "tentative structure: the best candidate has probability 0.76"),
+        "notes": (),
+    }
+    return Annotation(**(facts | changes))
+
+
+@pytest.fixture(scope="session")
+def make_annotation() -> Callable[..., Annotation]:
+    """An annotation about caffeine: the name of its feature, and any attribute by name."""
+    return an_annotation
+
+
+@pytest.fixture(scope="session")
+def make_candidate() -> Callable[..., Candidate]:
+    """Caffeine as a candidate, with any attribute changed by name."""
+    return a_candidate
+
+
+@pytest.fixture(scope="session")
+def make_other() -> Callable[..., Candidate]:
+    """An isomer of caffeine as a candidate, with any attribute changed by name."""
+    return another_candidate
+
+
+@pytest.fixture(scope="session")
+def make_reference() -> Callable[..., Reference]:
+    """A library spectrum of caffeine, with any attribute changed by name."""
+    return a_reference
+
+
+@pytest.fixture(scope="session")
+def make_feature() -> Callable[..., Feature]:
+    """A feature of one spectrum: its name, and any attribute by name."""
+    return a_feature
+
+
+@pytest.fixture(scope="session")
+def make_peaks() -> Callable[..., Spectrum]:
+    """A spectrum of caffeine: its identifier, and any attribute by name."""
+    return a_spectrum
 
 
 @pytest.fixture
@@ -132,4 +208,4 @@ def store(*smiles: str) -> BundledMolecules:
 @pytest.fixture
 def query():
     reading = Hypothesis("[M+H]+", ("[M+H]+",), MASS, 0.002)
-    return FeatureQuery(make_feature(), (reading,), ([molecule(ISOMER)],), (reading,), 1)
+    return FeatureQuery(a_feature(), (reading,), ([molecule(ISOMER)],), (reading,), 1)

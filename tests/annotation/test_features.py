@@ -18,7 +18,7 @@ from mzseek.annotation.features import (
 from mzseek.core.errors import AnnotationError
 from mzseek.spectra import Spectrum
 
-from .conftest import make_peaks
+from .conftest import a_spectrum
 
 
 def spectrum(identifier="x", mz=100.0, **metadata):
@@ -91,7 +91,7 @@ def test_spectra_of_fragments_tell_no_mass_of_the_molecule(level):
 
 
 def test_copies_of_a_spectrum_are_one_whatever_their_order_and_unit():
-    one = make_peaks("a")
+    one = a_spectrum("a")
     scaled = replace(one, intensities=one.intensities * 7, identifier="b")
     doubled = replace(
         one, mz=np.repeat(one.mz, 2), intensities=np.repeat(one.intensities, 2), identifier="c"
@@ -109,7 +109,7 @@ def test_copies_of_a_spectrum_are_one_whatever_their_order_and_unit():
 
 def test_measurements_of_few_peaks_are_told_apart_by_energy_and_time():
     def peak(**metadata):
-        return make_peaks(mz=np.array([138.0662]), intensities=np.ones(1), metadata=metadata)
+        return a_spectrum(mz=np.array([138.0662]), intensities=np.ones(1), metadata=metadata)
 
     energies = [peak(collision_energy=energy) for energy in ("10", "20", "20")]
     spectra, repeated, _ = distinct_spectra(energies)
@@ -118,25 +118,25 @@ def test_measurements_of_few_peaks_are_told_apart_by_energy_and_time():
 
 
 def test_another_ion_or_precursor_is_no_copy():
-    one = make_peaks()
+    one = a_spectrum()
     assert distinct_spectra([one, replace(one, adduct="[M+Na]+")])[1] == 0
     assert distinct_spectra([one, replace(one, precursor_mz=217.0697)])[1] == 0
 
 
 def test_profile_spectra_are_noted_as_the_file_states_them():
-    one = make_peaks(metadata={"centroided": "no"})
+    one = a_spectrum(metadata={"centroided": "no"})
     (note,) = distinct_spectra([one])[2]
     assert note.startswith("1 spectrum is in profile mode")
-    assert not is_profile(make_peaks(metadata={"centroided": "yes"}))
+    assert not is_profile(a_spectrum(metadata={"centroided": "yes"}))
 
 
 @pytest.mark.parametrize("given", ["a\tb", "a\n b", "a  b"])
 def test_names_are_on_one_line(given):
-    assert name_of(make_peaks(metadata={"feature_id": given}), 1) == ("a b", "feature_id")
+    assert name_of(a_spectrum(metadata={"feature_id": given}), 1) == ("a b", "feature_id")
 
 
 def test_control_characters_of_names_are_visible():
-    spectrum = make_peaks(metadata={"feature_id": "../a\x1b[2J\u202e"})
+    spectrum = a_spectrum(metadata={"feature_id": "../a\x1b[2J\u202e"})
     assert name_of(spectrum, 1)[0] == "../a�[2J�"
 
 

@@ -8,7 +8,7 @@ from mzseek.annotation.reading import Features, Named, SpectrumFiles
 from mzseek.core.errors import InputError
 from mzseek.spectra import Spectrum, read_spectra
 
-from .conftest import make_feature
+from .conftest import a_feature
 
 
 def mgf(path, records):
@@ -272,7 +272,7 @@ def test_a_file_with_other_records_at_the_second_reading_is_refused(tmp_path, re
 
 def test_what_is_met_is_struck_off():
     named = Named({"a": ["1", "2"], "b": ["2", "3"]})
-    features = [make_feature("2"), make_feature("9")]
+    features = [a_feature("2"), a_feature("9")]
     assert list(named.meet(features)) == features
     assert named.metadata() == {
         "a": {"named": 2, "not_met": 1, "first": ["1"], "ambiguous": 0, "first_ambiguous": []},
@@ -283,7 +283,7 @@ def test_what_is_met_is_struck_off():
         "b: 1 of its 2 features is not among the spectra: '3'",
     ]
     assert named
-    list(named.meet([make_feature("1"), make_feature("3")]))
+    list(named.meet([a_feature("1"), a_feature("3")]))
     assert not named
     assert named.lines() == []
 
@@ -303,7 +303,7 @@ def test_no_tables():
 
 def test_ids_of_several_files_are_named_with_their_file():
     one, two = (
-        make_feature(f"{file}:1", id="1", names=(f"{file}:1",), where=f"d/{file}")
+        a_feature(f"{file}:1", id="1", names=(f"{file}:1",), where=f"d/{file}")
         for file in ("a.mgf", "b.mgf")
     )
     named = Named({"mine.csv": ["1", "2"], "the table of formulas": ["b.mgf:1"]})

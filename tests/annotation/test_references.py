@@ -33,7 +33,7 @@ from mzseek.annotation.references import (
 from mzseek.library import Library
 from mzseek.spectra import Spectrum
 
-from .conftest import CAFFEINE, ISOMER, MASS, make_candidate, make_peaks, make_reference, molecule
+from .conftest import CAFFEINE, ISOMER, MASS, a_candidate, a_reference, a_spectrum, molecule
 
 
 def asked_of(library, record, **changes):
@@ -96,8 +96,8 @@ def test_no_libraries_and_no_features(bundle):
 
 
 def test_a_candidate_is_credited_with_its_match_and_with_another_molecule():
-    alike = make_reference(smiles="Cn1c(=O)c2[nH]cnc2n(C)c1=O", similarity=0.5)
-    same = make_reference(similarity=0.9)
+    alike = a_reference(smiles="Cn1c(=O)c2[nH]cnc2n(C)c1=O", similarity=0.5)
+    same = a_reference(similarity=0.9)
     near = Neighbours({"RYYVLZVUVIJVGH": same}, {"RYYVLZVUVIJVGH": same, "ZFXYFBGIUFBOJW": alike})
     smiles = ["Cn1c(=O)c2c(ncn2C)n(C)c1=O", "CCO"]
     found = credited(smiles, ["RYYVLZVUVIJVGH", "LFQSCWFLJHTTHZ"], near)
@@ -136,7 +136,7 @@ FORMULA = "C8H10N4O2"
 
 def matched_level(match=(), probability=0.9, **grounds):
     """The level of a candidate with a library spectrum of its own molecule."""
-    best = make_candidate(match=make_reference(**dict(match)), probability=probability)
+    best = a_candidate(match=a_reference(**dict(match)), probability=probability)
     return level_of([best], LevelEvidence(**{"scored": 5, "p_in_database": 0.4} | grounds))
 
 
@@ -170,7 +170,7 @@ def test_a_library_match_is_level_2a_or_the_problem_is_said(match, grounds, prob
 
 def test_the_form_of_the_library_is_no_rival_of_the_form_of_the_database() -> None:
     salt, acid = "CC(=O)[O-].[Na+]", "QTBSBXVTEAMEQO"
-    best = make_candidate(smiles="CC(=O)O", key=acid, match=make_reference(smiles=salt))
+    best = a_candidate(smiles="CC(=O)O", key=acid, match=a_reference(smiles=salt))
     similar = {acid: 0.93, "VMHLLURERBWHNL": 0.93}
     grounds = LevelEvidence(scored=3, p_in_database=0.5, similar=similar)
     assert level_of([best], grounds).number == "2a"
@@ -199,8 +199,8 @@ AHEAD = {FORMULA: 0.8, "C9H14N2O3": 0.2}
 )
 def test_the_level_without_a_library_match(probability, explained, grounds, number) -> None:
     if "unlisted" in grounds:
-        grounds = {"unlisted": make_reference()}
-    best = make_candidate(probability=probability, explained=explained)
+        grounds = {"unlisted": a_reference()}
+    best = a_candidate(probability=probability, explained=explained)
     assert level_of([best], LevelEvidence(**{"scored": 5} | grounds)).number == number
     assert level_of([], LevelEvidence()).number == "5"
 
@@ -208,15 +208,15 @@ def test_the_level_without_a_library_match(probability, explained, grounds, numb
 @pytest.fixture
 def near():
     key = molecule(CAFFEINE).key
-    match = make_reference(formula="C8H10N4O2", mass=MASS, similarity=0.99)
+    match = a_reference(formula="C8H10N4O2", mass=MASS, similarity=0.99)
     return Neighbours({key: match}, {}, {key: 0.99})
 
 
 def test_a_match_joins_from_its_bounds_on() -> None:
     bounds = {"similarity": LEAST_SIMILARITY, "peaks": 3, "matched_intensity": LEAST_MATCHED}
-    assert joins_candidates(make_reference(**bounds))
+    assert joins_candidates(a_reference(**bounds))
     for name, value in (("similarity", 0.69), ("peaks", 2), ("matched_intensity", 0.49)):
-        assert not joins_candidates(make_reference(**bounds | {name: value}))
+        assert not joins_candidates(a_reference(**bounds | {name: value}))
 
 
 def test_the_molecule_of_a_match_becomes_a_candidate_marked_as_from_the_library(query, near):
@@ -256,12 +256,12 @@ def test_a_strict_list_reports_the_match_outside_it(query, near):
 
 
 def test_matched_intensity_is_the_lower_share_without_precursors():
-    spectrum = make_peaks(mz=np.array([50.0, 60.0]), intensities=np.array([1.0, 3.0]))
-    reference = make_reference(
+    spectrum = a_spectrum(mz=np.array([50.0, 60.0]), intensities=np.array([1.0, 3.0]))
+    reference = a_reference(
         mz=np.array([60.01, 70.0, 195.0877]), intensities=np.array([1.0, 1.0, 50.0])
     )
     assert matched_intensity(spectrum, reference) == pytest.approx(0.5)
-    assert matched_intensity(spectrum, make_reference(mz=np.zeros(0), intensities=np.zeros(0))) == 0
+    assert matched_intensity(spectrum, a_reference(mz=np.zeros(0), intensities=np.zeros(0))) == 0
 
 
 def test_a_known_formula_keeps_other_molecules_out(query, near):

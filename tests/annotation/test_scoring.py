@@ -10,7 +10,7 @@ from mzseek.annotation.scoring import BACKGROUND, background_of, score_with_back
 from mzseek.bundle import Bundle
 from mzseek.bundle.molecules import BundledMolecules
 
-from .conftest import CAFFEINE, ISOMER, MASS, THEOBROMINE, make_feature, molecule, store
+from .conftest import CAFFEINE, ISOMER, MASS, THEOBROMINE, a_feature, molecule, store
 
 
 def test_the_background_holds_molecules_of_the_mass_first_and_no_candidates(query):
@@ -41,7 +41,7 @@ def test_without_bundled_molecules_there_is_no_background(query):
 def test_background_and_candidates_have_the_same_analogs() -> None:
     """A known candidate must not raise the scores of background molecules by its own spectra."""
     bundle = Bundle.open()
-    known, feature = molecule(CAFFEINE), make_feature()
+    known, feature = molecule(CAFFEINE), a_feature()
     assert known.smiles in bundle.library.molecules["smiles"].to_pylist()
     reading = Hypothesis("[M+H]+", ("[M+H]+",), MASS, 0.002)
     both = [known, molecule(ISOMER)]
