@@ -197,13 +197,13 @@ def _zstd_blocks(packed: IO[bytes]) -> Iterator[bytes]:
 
     The reader of the zstandard package takes such an end for that of the file.
     """
-    frame, rest, is_inside = None, b"", False
+    unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+    frame, rest, is_inside = unpacker.decompressobj(), b"", False
     while block := rest or packed.read(_ZSTD_BLOCK):
-        frame = frame or zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
         yield frame.decompress(block)
         is_inside, rest = not frame.eof, b""
         if frame.eof:
-            frame, rest = None, frame.unused_data
+            rest, frame = frame.unused_data, unpacker.decompressobj()
     if is_inside:
         raise EOFError("zstd file ended before its end-of-frame mark")
 
