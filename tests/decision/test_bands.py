@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -13,9 +13,14 @@ from .conftest import FORMS, SIMILARITIES, candidate_sets, worth
 ROWS = [[1, 1, 0], [1, 0, 0], [0, 1, 1]]
 
 
-@pytest.mark.parametrize("name", SIMILARITIES)
-@given(found=candidate_sets(least=2), form=st.sampled_from(sorted(FORMS)), data=st.data())
-def test_a_band_is_the_least_and_most_alike_pair(name: str, found, form: str, data) -> None:
+@settings(max_examples=200)
+@given(
+    candidate_sets(least=2),
+    st.sampled_from(SIMILARITIES),
+    st.sampled_from(sorted(FORMS)),
+    st.data(),
+)
+def test_a_band_is_the_least_and_most_alike_pair(found, name: str, form: str, data) -> None:
     rows, _ = found
     values = worth(name, rows, rows)
     pairs = values[np.triu_indices(len(rows), 1)]
@@ -65,9 +70,9 @@ def lists_of_candidates(draw):
     return rows, lists, [draw(place) for _ in lists]
 
 
-@pytest.mark.parametrize("name", SIMILARITIES)
-@given(found=lists_of_candidates())
-def test_bands_of_lists_are_the_bands_of_each(name: str, found) -> None:
+@settings(max_examples=200)
+@given(lists_of_candidates(), st.sampled_from(SIMILARITIES))
+def test_bands_of_lists_are_the_bands_of_each(found, name: str) -> None:
     rows, lists, references = found
     flat = np.array([row for each in lists for row in each], np.int64)
     counts = np.array([len(each) for each in lists])

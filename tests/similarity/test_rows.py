@@ -7,7 +7,7 @@ from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from mzseek import similarity as similarities
 from mzseek.core.errors import MzseekError, SimilarityError
-from mzseek.similarity import bit_agreement_of, cosine_of, f1_of, minmax_of, rows, tanimoto_of
+from mzseek.similarity import bit_agreement_of, cosine_of, f1_of, rows, tanimoto_of
 
 from .conftest import SIMILARITIES
 
@@ -137,8 +137,6 @@ def test_formulas_by_hand() -> None:
     assert cosine_of(1, 2, 2) == pytest.approx(1 / 2)
     assert f1_of(1, 2, 2) == pytest.approx(1 / 2)
     assert bit_agreement_of(1, 2, 2, bits=3) == pytest.approx(1 / 3)
-    assert minmax_of(4, 2) == pytest.approx(1 / 3)
-    assert minmax_of([0, 5], [0, 5]).tolist() == [1, 0]
     assert bit_agreement_of([0, 0], [0, 0], [0, 5], bits=5).tolist() == [1, 0]
     assert bit_agreement_of([0], [0], [0], bits=0).tolist() == [1]
 

@@ -101,9 +101,9 @@ class Evaluation(Tabular):
         shared = [name for name in self.values if name in control.values]
         if control.how != replace(self.how, similarity=control.how.similarity):
             raise RunError("the control was scored in another way")
-        if not np.array_equal(self.spectra, control.spectra) or not all(  # type: ignore[arg-type]
-            np.array_equal(self.molecule[name], control.molecule[name]) for name in shared
-        ):
+        compared: list[tuple[Any, Any]] = [(self.spectra, control.spectra)]
+        compared += [(self.molecule[name], control.molecule[name]) for name in shared]
+        if not all(np.array_equal(np.asarray(own), np.asarray(other)) for own, other in compared):
             raise RunError("the control was scored on other spectra")
         return {
             name: bootstrap_difference(self.values[name], control.values[name], self.molecule[name])

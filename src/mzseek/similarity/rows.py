@@ -59,20 +59,6 @@ def f1_of(dot: npt.ArrayLike, size_a: npt.ArrayLike, size_b: npt.ArrayLike) -> F
     return _ratio(2 * dot, size_a + size_b)
 
 
-def minmax_of(total: npt.ArrayLike, difference: npt.ArrayLike) -> Floats:
-    """Σmin/Σmax, from total = Σ(aᵢ + bᵢ) and difference = Σ|aᵢ − bᵢ|.
-
-    ``Σmin(aᵢ, bᵢ) / Σmax(aᵢ, bᵢ) = (total − difference) / (total + difference)``
-
-    Examples
-    --------
-    >>> minmax_of(total=[4, 3, 0], difference=[2, 3, 0]).round(3).tolist()
-    [0.333, 0.0, 1.0]
-    """
-    total, difference = _floats(total, difference)
-    return _ratio(total - difference, total + difference)
-
-
 def bit_agreement_of(
     dot: npt.ArrayLike, size_a: npt.ArrayLike, size_b: npt.ArrayLike, bits: int
 ) -> Floats:
@@ -196,9 +182,11 @@ def minmax_tanimoto(rows: Rows, others: Rows) -> Values:
     >>> minmax_tanimoto(half, half).item(), round(soft_tanimoto(half, half).item(), 3)
     (1.0, 0.333)
     """
-    return minmax_of(
-        *_statistics(rows, others, lambda a, b: (_size(a) + _size(b), _size(abs(a - b))))
+    # Σmin = (Σ(a + b) − Σ|a − b|) / 2, and Σmax the same with a plus.
+    total, difference = _statistics(
+        rows, others, lambda a, b: (_size(a) + _size(b), _size(abs(a - b)))
     )
+    return _ratio(total - difference, total + difference)
 
 
 def cosine(rows: Rows, others: Rows) -> Values:
