@@ -280,13 +280,18 @@ def test_what_was_measured_is_kept_until_the_run_is_another(smoked, smoke, monke
         raise AssertionError("measured again")
 
     monkeypatch.setattr(module, "regrets_of", unwanted)
-    cells, _ = KINDS["regret"].measure(experiment, here, site)
-    assert cells == done["regret"].results.cells
+    failed: dict[str, str] = {}
+    cells, _ = KINDS["regret"].measure(experiment, here, site, failed)
+    assert (cells, failed) == (done["regret"].results.cells, {})
     [file] = (site.out / "measured" / "morgan2").glob("iou-*.regret-mass-test.json")
     kept = json.loads(file.read_text())
     file.write_text(json.dumps(kept | {"run": "another"}))
-    with pytest.raises(AssertionError, match="measured again"):
-        KINDS["regret"].measure(experiment, here, site)
+    cells, _ = KINDS["regret"].measure(experiment, here, site, failed)
+    assert failed == dict.fromkeys(
+        (f"iou by {by}" for by in ("tanimoto", "cosine", "bits")), "AssertionError: measured again"
+    )
+    assert cells["iou by bits"]["hit_lost"] == Cell()  # the other rows are complete
+    assert cells["bce by bits"] == done["regret"].results.cells["bce by bits"]
     file.write_text(json.dumps(kept))
 
 
