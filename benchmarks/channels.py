@@ -36,8 +36,8 @@ from mzseek.evaluation.posterior_report import decode
 from mzseek.evaluation.posteriors import calibrate, set_results
 from mzseek.evaluation.scored import Scoring
 from mzseek.evidence import channel_from
-from mzseek.evidence.fitting import SPECTRA, FitOptions
 from mzseek.evidence.fitting import fit as fit_channels
+from mzseek.evidence.options import SPECTRA, FitOptions
 from mzseek.io import atomic_file
 from mzseek.runs.run import Run
 

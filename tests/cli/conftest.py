@@ -1,11 +1,16 @@
 """The console script, in this process."""
 
+import contextlib
+import io
 import json
 import re
 import shlex
 import shutil
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -17,44 +22,77 @@ from mzseek.database import build_database
 from mzseek.database.sources import file_sources
 from mzseek.parallel import LocalEngine
 
+CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 # Options of a run that takes seconds.
 QUICK = [
     "--epochs", "2", "--lr", "3e-3", "--width", "32", "--blocks", "1", "--batch-size", "16",
     "--warmup", "5", "--validate-every", "4", "--threads", "1",
 ]  # fmt: skip
+# Runs commands one after the other; prints status, output, errors and loaded libraries of each.
+RUNNER = """
+import contextlib, io, json, sys
+from mzseek.cli import main
+told = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["mzseek", *arguments]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as stop:
+            status = stop.code
+    loaded = sorted({name.partition(".")[0] for name in sys.modules})
+    told.append([status, out.getvalue(), err.getvalue(), loaded])
+print(json.dumps(told))
+"""
+
+
+def told(
+    commands: Sequence[Sequence[str]], folder: Path, environment: dict[str, str] | None = None
+) -> list[tuple[int, str, str, list[str]]]:
+    """Status, output, errors and libraries of each command, all in one fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, json.dumps(commands)],
+        capture_output=True, text=True, cwd=folder, check=True, env=environment,
+    )  # fmt: skip
+    return [tuple(answer) for answer in json.loads(done.stdout)]
+
+
+def call(*arguments: object) -> tuple[int, str, str]:
+    """Status, output and errors of a command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["mzseek", *map(str, arguments)])
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status, _ = run_command()
+    return status, out.getvalue(), err.getvalue()
 
 
 class Mzseek:
     """The console script, in this process."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-        self.capsys, self.monkeypatch = capsys, monkeypatch
-
     def __call__(self, *arguments: object) -> tuple[int, str, str]:
         """Status, output and errors."""
-        self.monkeypatch.setattr(sys, "argv", ["mzseek", *map(str, arguments)])
-        status, _ = run_command()
-        captured = self.capsys.readouterr()
-        return status, captured.out, captured.err
+        return call(*arguments)
 
     def ok(self, *arguments: object) -> str:
         """Output of a command that must succeed and say nothing on standard error."""
-        status, out, err = self(*arguments)
+        status, out, err = call(*arguments)
         said = [line for line in err.splitlines() if not re.fullmatch(r"mzseek: .* s", line)]
         assert (status, said) == (0, []), "but for progress on a busy machine"
         return out
 
-    def json(self, *arguments: object) -> dict:
+    def json(self, *arguments: object) -> dict[str, Any]:
         """The object that ``--json`` prints."""
-        status, out, _ = self(*arguments, "--json")
-        assert (status, out.count("\n")) == (0, 1)
+        status, out, err = call(*arguments, "--json")
+        assert (status, out.count("\n")) == (0, 1), err
         return json.loads(out)
 
 
 @pytest.fixture
-def mzseek(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Mzseek:
-    return Mzseek(capsys, monkeypatch)
+def mzseek() -> Mzseek:
+    return Mzseek()
 
 
 def commands(text: str) -> list[list[str]]:

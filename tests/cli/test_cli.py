@@ -1,11 +1,13 @@
 import json
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from mzseek import __version__
+
+from .conftest import CLI
 
 
 def test_version(mzseek) -> None:
@@ -30,23 +32,15 @@ def test_prepare(mzseek, small: Path, tmp_path: Path) -> None:
     assert "Skipped: 1" in out
     assert "has no peaks" in out
     assert "is up to date" in mzseek.ok(*arguments, "--out", tmp_path / "p")
-    out = mzseek.ok(*arguments, "--out", tmp_path / "p", "--json")
-    assert json.loads(out.splitlines()[-1])["counts"]["spectra"] == 1
-
-
-def test_prepare_takes_a_folder(mzseek, small: Path, tmp_path: Path) -> None:
-    out = mzseek.ok("prepare", small, "--out", tmp_path / "p")
+    out = mzseek.ok("prepare", small, "--out", tmp_path / "p")  # the folder has the same lists
     assert "mass candidates: 1 list, median 2" in out
+    assert mzseek.json(*arguments, "--out", tmp_path / "p")["counts"]["spectra"] == 1
     out = mzseek.ok("prepare", small / "s.tsv", "--out", tmp_path / "p")
     assert "made anew, since the source candidates.mass is no longer named" in out
     assert "No candidate lists were given" in out
-
-
-def test_lists_of_another_set_are_noticed(mzseek, small: Path, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"CCN": ["CCN", "CNC"]}')
     arguments = ("prepare", small / "s.tsv", "--candidates-mass", tmp_path / "other.json")
-    out = mzseek.ok(*arguments, "--out", tmp_path / "p")
-    assert "1 molecule has no list" in out
+    assert "1 molecule has no list" in mzseek.ok(*arguments, "--out", tmp_path / "p")
 
 
 def test_check_says_faults_by_its_exit_status(mzseek, small: Path) -> None:
@@ -79,45 +73,10 @@ def test_build(mzseek, tmp_path: Path) -> None:
     out = mzseek.ok("data", "check", tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("prepare", "absent.tsv", "--out", "x"), "absent.tsv: no such file"),
-        (("data", "check", "absent"), "absent: no such folder"),
-        (("data", "check", "file.txt"), "file.txt: is a file, expected a folder"),
-        (("prepare", "library.msp", "--out", "x"), "is MSP, expected a table; `mzseek data build`"),
-        (("demo", "--out", "mine"), "mine: exists and is no demo"),
-        (("demo", "--out", "file.txt"), "file.txt: is a file"),
-        (("prepare", "set.tsv", "--out", "/proc/nowhere/x"), "/proc/nowhere/x: cannot be made"),
-        (("data", "get", "pubchem"), "data set 'pubchem' is unknown, expected one of: massspecgym"),
-        (("data", "get", "massspecgym", "--version", "7"), "'7' is unknown"),
-        (("prepare", "set.tsv", "--out", "p", "--fingerprint", "ecfp"), "'ecfp' is unknown"),
-        (("prepare", "set.tsv", "--out", "p", "--candidates", "hard"), "expected NAME=FILE"),
-        (
-            ("data", "build", "absent.mgf", "--molecules", "m", "--out", "x"),
-            "absent.mgf: no such file",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(
-    assert_refused, arguments, message: str, tmp_path, monkeypatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file.txt").write_text("hello")
-    (tmp_path / "library.msp").write_text("Name: a\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n")
-    header = "identifier\tmzs\tintensities\tsmiles\tprecursor_mz\n"
-    (tmp_path / "set.tsv").write_text(header + "A\t50\t1\tCCO\t47.05\n")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "index.html").write_text("my homepage")
-    assert_refused(message, *arguments)
-    assert (tmp_path / "mine" / "index.html").read_text() == "my homepage"
-
-
 @pytest.mark.slow
 def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
     result = subprocess.run(
-        [sys.executable, "-c", "from mzseek.cli import main; main()", "demo", "--out", "made",
-         "--epochs", "1"],
+        [*CLI, "demo", "--out", "made", "--epochs", "1"],
         capture_output=True, text=True, cwd=tmp_path, timeout=600, check=False,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -131,8 +90,6 @@ def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error(small: Path) -> None:
-    command = (
-        f"{sys.executable} -c 'from mzseek.cli import main; main()' data check {small} | head -c 1"
-    )
+    command = f"{shlex.join([*CLI, 'data', 'check', str(small)])} | head -c 1"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in result.stderr

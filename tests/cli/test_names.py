@@ -43,15 +43,11 @@ def test_an_unusual_name_is_shown_as_it_is(
     monkeypatch.chdir(tmp_path)
     out = Path("made") / name
     arguments = ("prepare", sources, "--fingerprint", "maccs", "--out", out, "--jobs", 1)
-    text = mzseek.ok(*arguments)
-    status, text, err = mzseek(*arguments)
-    assert text.splitlines()[0] == f"{out} is up to date."
+    mzseek.ok(*arguments)
+    assert mzseek.ok(*arguments).splitlines()[0] == f"{out} is up to date."
     status, text, err = mzseek("database", "build", sources / "pool.smi", "--out", out)
-    assert (status, text) == (2, "")
-    said = (
-        f"mzseek: {out}: exists and is no molecule database (it is a prepared folder); name another"
-    )
-    assert err == f"{said} --out\n"
+    said = "exists and is no molecule database (it is a prepared folder); name another --out"
+    assert (status, text, err) == (2, "", f"mzseek: {out}: {said}\n")
     text = mzseek.ok("bands", "--figure", f"{name}.svg", "--", out)
     assert text.splitlines()[-1] == f"Distributions: {name}.svg"
     status, text, err = mzseek("evaluate", "--", name)
@@ -59,52 +55,37 @@ def test_an_unusual_name_is_shown_as_it_is(
     assert err.startswith(f"mzseek: {name}: is no run folder")
 
 
-def test_a_database_of_an_unusual_name(mzseek, sources: Path, tmp_path: Path) -> None:
-    store = tmp_path / f"store {ALL}"
-    text = mzseek.ok(
-        "database", "build", sources / "pool.smi", "--out", store, "--source", ALL, "--jobs", 1
-    )
+@pytest.mark.usefixtures("threads_kept")
+def test_what_comes_next_works_with_unusual_names(
+    mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store, data, run = (tmp_path / f"{kind} {ALL}" for kind in ("store", "data", "run"))
+    kind = ("--fingerprint", "maccs", "--jobs", 1)
+    pool = sources / "pool.smi"
+    text = mzseek.ok("database", "build", pool, "--out", store, "--source", ALL, *kind)
     assert text.startswith(f"{store}: ")
     assert f"  all in {store}/rejects.tsv\n" in text
-    assert mzseek("database", "info", store)[1].startswith(f"{store}: ")
-    assert mzseek("database", "check", store)[1].startswith(f"{store}: ")
+    for command in ("info", "check"):
+        assert mzseek.ok("database", command, store).startswith(f"{store}: ")
     text = mzseek.ok("database", "export", store, tmp_path / f"{ALL}.tsv")
     assert text.endswith(f" molecules in {tmp_path}/{ALL}.tsv\n")
-    text = mzseek.ok("database", "search", store, "--formula", "C8H16O2")
-    assert text.startswith("smiles\t")
-
-
-def test_next_after_building_a_data_set(mzseek, sources: Path, tmp_path: Path) -> None:
     library = sources / "library.mgf"
     library.write_text(
         "BEGIN IONS\nTITLE=a\nPEPMASS=47.0491\nADDUCT=[M+H]+\nSMILES=CCO\n20.5 1\nEND IONS\n"
     )
-    out = tmp_path / f"set {ALL}"
-    arguments = ("--molecules", sources / "pool.smi", "--out", out, "--jobs", 1)
-    text = mzseek.ok("data", "build", library, *arguments)
-    assert run_next(mzseek, text).startswith("Looked at 1 spectra")
-    text = mzseek.ok("data", "build", library, *arguments)
-    assert f"{out} was replaced.\n" in text
-
-
-@pytest.mark.usefixtures("threads_kept")
-def test_next_after_negatives_and_after_training_on_them(
-    mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    data, store = tmp_path / f"data {ALL}", tmp_path / f"store {ALL}"
-    kind = ("--fingerprint", "maccs", "--jobs", 1)
+    arguments = ("data", "build", library, "--molecules", pool, "--out", run, "--jobs", 1)
+    assert run_next(mzseek, mzseek.ok(*arguments)).startswith("Looked at 1 spectra")
+    assert f"{run} was replaced.\n" in mzseek.ok(*arguments)
+    library.unlink()
+    shutil.rmtree(run)
     mzseek.ok("prepare", sources, "--out", data, *kind)
-    mzseek.ok("database", "build", sources / "pool.smi", "--out", store, *kind)
     text = mzseek.ok("negatives", data, "--database", store, "--keep", 4, "--ppm", 1e5, "--jobs", 1)
-    line = text.splitlines()[-1] + " " + shlex.join(QUICK)
-    assert run_next(mzseek, line)
-    run = tmp_path / f"run {ALL}"
+    assert run_next(mzseek, text.splitlines()[-1] + " " + shlex.join(QUICK))
     arguments = ("train", data, "--loss", "emb-cos", "--candidates", "hard-mass-4", *QUICK)
     text = mzseek.ok(*arguments, "--out", run)
     assert " mass candidates" in run_next(mzseek, text)
-    text = mzseek.ok(*arguments, "--out", run, "--resume")
-    assert f"{run} has ended already." in text
+    assert f"{run} has ended already." in mzseek.ok(*arguments, "--out", run, "--resume")
 
 
 def test_every_json_is_alone_on_standard_output(

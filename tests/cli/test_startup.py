@@ -1,24 +1,28 @@
 """What needs no library answers at once: help, the version, and refusals."""
 
-import json
 import os
+import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from mzseek.bundle import Bundle
-from mzseek.chem.fingerprinting import fingerprint_kind
+from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprint_kind
 from mzseek.cli import options
 from mzseek.cli.app import COMMANDS, loaded
 from mzseek.core.errors import MzseekError
 from mzseek.database import Database
 from mzseek.datasets.files import find_dataset
 from mzseek.datasets.prepared import Prepared
+from mzseek.decision.utilities import BAND_SIMILARITIES, GOALS
 from mzseek.io import open_source
 from mzseek.library import Library
+from mzseek.losses import LOSSES
 from mzseek.runs.run import Run
+from mzseek.training.options import MODELS
+
+from .conftest import CLI, told
 
 HEAVY = {
     "numpy", "scipy", "rdkit", "pyarrow", "duckdb", "torch", "matplotlib",
@@ -73,78 +77,68 @@ REFUSED = [
     "train --epochs many",
     "no-such-command",
 ]
-# Runs commands one after the other and tells what each has printed and which libraries are there.
-RUNNER = """
-import contextlib, io, json, sys
-from mzseek.cli import main
-told = []
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["mzseek", *arguments]
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main()
-        except SystemExit as stop:
-            status = stop.code
-    there = sorted({name.partition(".")[0] for name in sys.modules} & set(json.loads(NAMES)))
-    told.append([status, out.getvalue(), err.getvalue(), there])
-print(json.dumps(told))
-""".replace("NAMES", repr(json.dumps(sorted({*HEAVY, PARSER}))))
+LISTED = {
+    "train": (*LOSSES, *MODELS),
+    "prepare": tuple(FINGERPRINTS),
+    "database build": tuple(FINGERPRINTS),
+    "bands": (*FINGERPRINTS, *BAND_SIMILARITIES),
+    "decide": tuple(FINGERPRINTS),
+    "advise": tuple(GOALS),
+}
 
 
-def told(commands: list[list[str]], folder: Path) -> list[tuple[int, str, str, list[str]]]:
-    """Status, output, errors and libraries of each command, all in one process."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNER, json.dumps(commands)],
-        capture_output=True, text=True, cwd=folder, check=True,
-    )  # fmt: skip
-    return [tuple(each) for each in json.loads(done.stdout)]
-
-
-def test_help_and_version_load_no_library(tmp_path: Path) -> None:
-    for command, (status, out, err, loaded_too) in zip(HELP, told(HELP, tmp_path), strict=True):
-        assert (status, err, loaded_too) == (0, "", []), command
+def test_help_loads_no_library_and_shows_every_text_as_it_is_written(tmp_path: Path) -> None:
+    pages = {}
+    for command, (status, out, err, there) in zip(HELP, told(HELP, tmp_path), strict=True):
+        assert (status, err, (HEAVY | {PARSER}) & {*there}) == (0, "", set()), command
         assert out
+        pages[" ".join(command[:-1])] = out
+    for name, page in pages.items():  # square brackets included
+        if not name:
+            continue
+        words = name.split()
+        command = loaded(words[0])
+        for inside in words[1:]:
+            command = command.commands[inside]
+        shown = "".join(page.split())
+        for text in (command.help, *(getattr(each, "help", "") for each in command.params)):
+            assert "".join((text or "").split()) in shown, name
+    for name, wanted in LISTED.items():
+        words = re.split(r"[\s;:.]+", pages[name])
+        assert [known for known in wanted if known not in words] == []
+    assert "mzseek[mces]" in pages["evaluate"]
+    assert "mzseek[cluster]" in pages["database build"]
 
 
 def test_refusals_load_no_library_and_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "a-file").write_text("CCO\n")
-    commands = [line.split() for line in REFUSED]
-    for command, (status, out, err, loaded_too) in zip(
-        commands, told(commands, tmp_path), strict=True
-    ):
-        assert (status, out, HEAVY & {*loaded_too}) == (2, "", set()), (command, err)
-        assert err.startswith("mzseek: "), command
-        assert err.count("\n") == 1, command
+    # What is not there is refused before options are parsed.
+    early = [line for line in REFUSED if "nowhere" in line and "--candidates-mass" not in line]
+    lines = [*early, *(line for line in REFUSED if line not in early)]
+    assert len(early) > 15
+    answers = told([line.split() for line in lines], tmp_path)
+    for line, (status, out, err, there) in zip(lines, answers, strict=True):
+        unwanted = {*there} & (HEAVY | ({PARSER} if line in early else set()))
+        assert (status, out, unwanted) == (2, "", set()), (line, err)
+        assert err.startswith("mzseek: "), line
+        assert err.count("\n") == 1, line
+        assert "nowhere" in err or line not in early
     assert [path.name for path in tmp_path.iterdir()] == ["a-file"]
-
-
-def test_what_is_not_there_is_refused_before_options_are_parsed(tmp_path: Path) -> None:
-    (tmp_path / "a-file").write_text("CCO\n")
-    lines = [line for line in REFUSED if "nowhere" in line and "--candidates-mass" not in line]
-    assert len(lines) > 15
-    for line, (_, _, err, there) in zip(
-        lines, told([line.split() for line in lines], tmp_path), strict=True
-    ):
-        assert there == [], line
-        assert "nowhere" in err
-
-
-def test_help_is_shown_whatever_else_is_given(tmp_path: Path) -> None:
-    commands = [["evaluate", "nowhere", "--help"], ["evaluate", "--help", "--control=nowhere"]]
-    for status, out, err, _ in told(commands, tmp_path):
-        assert (status, err) == (0, "")
-        assert out.startswith("Usage: mzseek evaluate")
 
 
 def test_options_are_looked_at_wherever_they_stand(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{}")
     commands = [["evaluate", ".", "--control=absent"], ["evaluate", "--control", "absent", "."],
                 ["evaluate", "--", "-x"]]  # fmt: skip
-    assert [err for _, _, err, _ in told(commands, tmp_path)] == [
+    helps = [["evaluate", "nowhere", "--help"], ["evaluate", "--help", "--control=nowhere"]]
+    answers = told(commands + helps, tmp_path)
+    assert [err for _, _, err, _ in answers[:3]] == [
         f"mzseek: {name}: is no run folder (there is no such folder)\n"
         for name in ("absent", "absent", "-x")
     ]
+    for status, out, err, _ in answers[3:]:
+        assert (status, err) == (0, "")
+        assert out.startswith("Usage: mzseek evaluate")
 
 
 @pytest.mark.parametrize("command", ["--version", "train --help", "evaluate nowhere"])
@@ -152,7 +146,7 @@ def test_an_answer_takes_less_than_two_fifths_of_a_second(command: str, tmp_path
     def seconds() -> float:  # of the processor: others may be using it, too
         before = os.times()
         subprocess.run(
-            [sys.executable, "-c", "from mzseek.cli import main; main()", *command.split()],
+            [*CLI, *command.split()],
             capture_output=True, cwd=tmp_path, check=False,
         )  # fmt: skip
         after = os.times()
@@ -189,23 +183,6 @@ def test_the_list_of_commands_has_the_first_line_of_each() -> None:
         assert loaded(name).help.splitlines()[0] == line
 
 
-def test_help_shows_square_brackets_as_they_are_written(tmp_path: Path) -> None:
-    pages = [arguments for arguments in HELP if arguments[0] in COMMANDS]
-    for arguments, (_, page, _, _) in zip(pages, told(pages, tmp_path), strict=True):
-        command = loaded(arguments[0])
-        for name in arguments[1:-1]:
-            command = command.commands[name]
-        shown = "".join(page.split())
-        for text in (command.help, *(getattr(each, "help", "") for each in command.params)):
-            assert "".join((text or "").split()) in shown, arguments
-
-
-def test_extras_are_named_in_the_help() -> None:
-    assert "mzseek[mces]" in "".join(each.help or "" for each in loaded("evaluate").params)
-    build = loaded("database").commands["build"]
-    assert "mzseek[cluster]" in "".join(each.help or "" for each in build.params)
-
-
 @pytest.mark.slow
 def test_the_first_spectrum_after_installing_is_answered_in_seconds(tmp_path: Path) -> None:
     """Nothing is compiled yet: a handful of spectra must not wait for that, nor for plain loops."""
@@ -216,7 +193,7 @@ def test_the_first_spectrum_after_installing_is_answered_in_seconds(tmp_path: Pa
     (tmp_path / "compiled").mkdir()
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:
         running = subprocess.Popen(
-            [sys.executable, "-c", "from mzseek.cli import main; main()", "annotate", "one.mgf"],
+            [*CLI, "annotate", "one.mgf"],
             stdout=out, stderr=err, cwd=tmp_path,
             env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "compiled")},
         )  # fmt: skip

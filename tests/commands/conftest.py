@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from mzseek.io.writing import lock_path
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
 
-from ..cli.conftest import assert_refused, mzseek, threads_kept  # noqa: F401 - fixtures
+from ..cli.conftest import CLI, assert_refused, call, mzseek, threads_kept  # noqa: F401
 from ..molecules import MOLECULES
 
-CLI = [sys.executable, "-c", "from mzseek.cli import main; main()"]
 QUICK = [
     "--epochs", "2", "--lr", "3e-3", "--width", "16", "--blocks", "1", "--batch-size", "16",
     "--warmup", "2", "--validate-every", "4", "--threads", "1",
@@ -202,11 +200,14 @@ def whole(world: World, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
     made: dict[tuple[str, int], Any] = {}
 
     def get(command: str, number: int) -> Any:
+        import torch
+
         if (command, number) not in made:
             out, _ = output(command, world, tmp_path_factory.mktemp("alone") / "there")
-            process = start(COMMANDS[command][0](world, out, number))
-            said = process.communicate(timeout=SECONDS)[1]
-            assert process.returncode == 0, said
+            threads = torch.get_num_threads()
+            status, _, said = call(*COMMANDS[command][0](world, out, number))
+            torch.set_num_threads(threads)
+            assert status == 0, said
             made[command, number] = contents(out)
         return made[command, number]
 

@@ -144,7 +144,7 @@ def places(found: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
     if isinstance(found, dict):
-        for key in list(found)[: 2 if path and path[-1] == "files" else None]:
+        for key in list(found)[: 2 if path and path[-1] in ("files", "best") else None]:
             yield from places(found[key], (*path, key))
     elif isinstance(found, list):
         for place in range(min(len(found), 2)):
@@ -174,12 +174,13 @@ def test_a_backslash_anywhere_breaks_no_line(kind: str, copy: Callable[[str], Pa
     path = folder / JSON[kind]
     text = path.read_bytes()
     refused = 0
-    for place in range(len(text)):  # of `.npy` it makes a line break, for one
+    places = range(0, len(text), 3)
+    for place in places:  # of `.npy` it makes a line break, for one
         path.write_bytes(text[:place] + b"\\" + text[place + 1 :])
         with refused_or_fine() as said:
             OPENS[kind](folder)
         refused += len(said)
-    assert len(text) / 2 < refused <= len(text)
+    assert len(places) / 2 < refused <= len(places)
 
 
 @pytest.mark.slow
@@ -190,12 +191,12 @@ def test_every_field_missing_or_of_another_type(kind: str, copy: Callable[[str],
     whole = json.loads(path.read_text())
     draw, tried = random.Random(0), 0
     for place in places(whole):
-        for value in (..., *draw.sample(WRONG, 3)):
+        for value in (..., *draw.sample(WRONG, 2)):
             path.write_text(json.dumps(changed(whole, place, value)))
             with refused_or_fine():
                 USES[kind](folder)
             tried += 1
-    assert tried > 80
+    assert tried > 60
 
 
 @pytest.mark.slow
@@ -207,7 +208,7 @@ def test_every_file_with_bytes_changed_at_the_same_size(
     refused = 0
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         whole = path.read_bytes()
-        for _ in range(6 if kind != "store" else 40):
+        for _ in range(3 if kind != "store" else 20):
             data = bytearray(whole)
             for _ in range(draw.choice((1, 1, 8, 64))):
                 low = 0 if draw.random() < 0.6 else min(len(data) - 1, 128)
@@ -232,6 +233,16 @@ def test_a_checksum_finds_what_no_form_can_tell(copy: Callable[[str], Path]) -> 
             Prepared.open(folder, verify=True)
         path.write_bytes(whole)
     Prepared.open(folder, verify=True)
+
+
+@pytest.mark.parametrize("bits", [0, -1, 2**62])
+def test_a_number_of_bits_that_no_fingerprint_has_is_refused(
+    bits: int, copy: Callable[[str], Path]
+) -> None:
+    path = copy("prepared") / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"fingerprint_bits": bits}))
+    with pytest.raises(CacheError, match=f"fingerprint_bits is {bits}, expected 1 to 65,536"):
+        Prepared.open(path.parent)
 
 
 def flipped(path: Path, place: int = -1) -> None:
@@ -323,8 +334,7 @@ class Stop(Exception):
     """Stands for whatever ends a process."""
 
 
-@pytest.fixture
-def begun(world: World, tmp_path: Path) -> Path:
+def begin(world: World, options: Options, out: Path) -> Path:
     """A run that has reached its second validation."""
 
     def stop(stage: str, done: int, total: int | None = None) -> None:
@@ -332,13 +342,18 @@ def begun(world: World, tmp_path: Path) -> Path:
             raise Stop
 
     with pytest.raises(Stop):
-        train(
-            Prepared.open(world.prepared),
-            Options.of_run(world.run),
-            tmp_path / "begun",
-            progress=stop,
-        )
-    return tmp_path / "begun"
+        train(Prepared.open(world.prepared), options, out, progress=stop)
+    return out
+
+
+@pytest.fixture(scope="module")
+def begun_once(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return begin(world, Options.of_run(world.run), tmp_path_factory.mktemp("begun") / "run")
+
+
+@pytest.fixture
+def begun(begun_once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(begun_once, tmp_path / "begun"))
 
 
 def go_on(world: World, folder: Path) -> None:
@@ -355,7 +370,7 @@ def test_a_damaged_state_is_refused_in_one_line(world: World, begun: Path, tmp_p
         assert len(said) == 1, what
         assert str(begun / "state") in said[0]
     whole, draw = json.loads(text), random.Random(2)
-    for place in [*places(whole)][:60]:
+    for place in [*places(whole)][:40]:
         if place in {("digest",), ("run",)}:
             continue
         value = draw.choice((..., None, "x", -1, [], {}))
@@ -378,14 +393,7 @@ def test_a_state_with_a_changed_number_is_refused(place: int, world: World, begu
 def test_the_state_of_another_run_is_refused(
     world: World, begun: Path, small_options: Callable[..., Any], tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-
-    def stop(stage: str, done: int, total: int | None = None) -> None:
-        if stage == "training" and done == 12:
-            raise Stop
-
-    with pytest.raises(Stop):
-        train(Prepared.open(world.prepared), small_options(seed=1), other, progress=stop)
+    other = begin(world, small_options(seed=1), tmp_path / "other")
     shutil.rmtree(begun / "state")
     shutil.copytree(other / "state", begun / "state")
     with pytest.raises(RunError, match=r"is the state of another run; remove .* to begin the run"):

@@ -13,7 +13,6 @@ import pytest
 from mzseek.annotation.config import AnnotateConfig, Tolerance
 from mzseek.bundle import Bundle
 from mzseek.core.errors import WriteError
-from mzseek.database import Database
 from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.export.job import annotate_files
@@ -126,16 +125,6 @@ def test_predictions_of_an_evaluation_on_a_full_disk(
         assert contents(folder) == contents(world.run.folder / name)
 
 
-def test_what_was_made_with_room_can_be_opened(world: World) -> None:
-    prepared = Prepared.open(world.prepared, verify=True)
-    prepared.check_arrays()
-    assert len(prepared) > 0
-    store = Database.open(world.store)
-    store.check()
-    assert len(store) > 0
-    assert Run.open(world.run.folder).finished
-
-
 @pytest.mark.parametrize("kilobytes", [0, 8, 40])
 def test_an_exported_model_on_a_full_disk(
     kilobytes: int, fitted_run: Run, bundle_folder: Path, small_disk: Callable[..., Path], ended
@@ -184,7 +173,7 @@ def test_annotating_that_fills_the_disk_is_resumed_to_the_same_bytes(
     disk = small_disk(20_000)
     out, failed, resumed = disk / "there" / name, 0, 0
     out.parent.mkdir()
-    for first in (0, 4, 8, 12, 20, 32, 48, 64, 96, 128, 192, 256, 320):
+    for first in (0, 4, 8, 16, 48, 96, 192):
         leave(first, disk)
         said = annotated(mgf, bundle_folder, out)
         if not said:

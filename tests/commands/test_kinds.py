@@ -59,40 +59,6 @@ def test_each_kind_is_opened_by_its_own_alone(
     assert "\n" not in said
 
 
-@pytest.mark.parametrize(
-    ("arguments", "found", "expected"),
-    [
-        (["train", "IT", "--loss", "bce", "--out", "OUT"], "molecule database", "prepared folder"),
-        (["train", "IT", "--loss", "bce", "--out", "OUT"], "data set", "prepared folder"),
-        (["bands", "IT"], "run folder", "prepared folder"),
-        (["advise", "IT"], "molecule database", "prepared folder"),
-        (["negatives", "IT", "--database", "DB"], "molecule database", "prepared folder"),
-        (["data", "match", "IT", "--database", "DB"], "molecule database", "prepared folder"),
-        (["negatives", "PREPARED", "--database", "IT"], "prepared folder", "molecule database"),
-        (["evaluate", "IT"], "prepared folder", "run folder"),
-        (["evaluate", "RUN", "--data", "IT"], "molecule database", "prepared folder"),
-        (["evaluate", "RUN", "--control", "IT"], "data set", "run folder"),
-        (["database", "search", "IT", "--mass", "100"], "prepared folder", "molecule database"),
-        (["database", "add", "IT", "MOLECULES"], "run folder", "molecule database"),
-        (["database", "export", "IT", "OUT"], "data set", "molecule database"),
-        (["prepare", "IT", "--out", "OUT"], "prepared folder", "data set"),
-        (["prepare", "IT", "--out", "OUT"], "molecule database", "data set"),
-        (["data", "check", "IT"], "run folder", "data set"),
-    ],
-)
-def test_every_command_says_so(
-    arguments: list[str], found: str, expected: str, folders: dict[str, Path], world: World,
-    assert_refused, tmp_path: Path,
-) -> None:  # fmt: skip
-    given = {
-        "IT": folders[found], "OUT": tmp_path / "out.tsv", "DB": world.store,
-        "RUN": world.run.folder, "PREPARED": world.prepared, "MOLECULES": world.molecules[0],
-    }  # fmt: skip
-    said = f"{folders[found]}: is a {found}, expected a {expected}; "
-    assert_refused(said, *(given.get(word, word) for word in arguments))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_run_that_has_lost_its_kind_is_not_called_missing(world: World, tmp_path: Path) -> None:
     shutil.copytree(world.run.folder, tmp_path / "run")
     (tmp_path / "run" / "run.json").write_text('{"status": "finished"}')

@@ -1,14 +1,11 @@
 """A place that cannot be written is noticed before any work, by every command that writes."""
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +24,8 @@ from mzseek.runs.run import Run
 from mzseek.training.options import Options
 from mzseek.training.train import train
 
-from .conftest import CLI, COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents
+from ..cli.conftest import CLI, call
+from .conftest import COMMANDS, IN_PLACE, NAMES, SECONDS, World, contents
 
 
 def no_work(stage: str, done: int, total: int | None = None) -> None:
@@ -39,37 +37,28 @@ MAKING = pytest.mark.parametrize("command", [name for name in COMMANDS if name n
 
 
 @MAKING
-def test_a_parent_that_is_a_file(
-    command: str, world: World, assert_refused, tmp_path: Path
+def test_a_place_where_nothing_can_be_made(
+    command: str, world: World, assert_refused, small_disk: Callable[..., Path], tmp_path: Path
 ) -> None:
-    (tmp_path / "file").write_text("x")
-    out = tmp_path / "file" / NAMES.get(command, "out")
-    said = f"cannot be made ({tmp_path / 'file'} is a file, expected a folder)"
-    assert str(out) in assert_refused(said, *COMMANDS[command][0](world, out, 0))
-    assert contents(tmp_path) == {"file": b"x"}
-
-
-@MAKING
-def test_something_else_in_the_way(
-    command: str, world: World, assert_refused, tmp_path: Path
-) -> None:
-    out = tmp_path / NAMES.get(command, "out")
+    arguments, name = COMMANDS[command][0], NAMES.get(command, "out")
+    for folder in ("parent", "other"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "parent" / "file").write_text("x")
+    out = tmp_path / "parent" / "file" / name
+    said = f"cannot be made ({out.parent} is a file, expected a folder)"
+    assert str(out) in assert_refused(said, *arguments(world, out, 0))
+    out = tmp_path / "other" / name
     if command in NAMES:
         out.mkdir()
     else:
         out.write_text("x")
     said = "is a folder, expected a file" if command in NAMES else "is a file"
-    assert_refused(said, *COMMANDS[command][0](world, out, 0))
-    assert [path.name for path in tmp_path.iterdir()] == [out.name]
-
-
-@MAKING
-def test_a_disk_for_reading_only(
-    command: str, world: World, assert_refused, small_disk: Callable[..., Path]
-) -> None:
-    out = small_disk(100, "ro") / NAMES.get(command, "out")
+    assert_refused(said, *arguments(world, out, 0))
+    assert [path.name for path in out.parent.iterdir()] == [name]
+    assert contents(tmp_path / "parent") == {"file": b"x"}
+    out = small_disk(100, "ro") / name
     said = "cannot be made (Read-only file system)"
-    assert str(out) in assert_refused(said, *COMMANDS[command][0](world, out, 0))
+    assert str(out) in assert_refused(said, *arguments(world, out, 0))
 
 
 @pytest.fixture
@@ -90,7 +79,7 @@ def read_only(
 def test_functions_notice_it_before_they_work(world: World, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     out = tmp_path / "file" / "out"
-    calls: dict[str, Callable[[], Any]] = {
+    calls: dict[str, Callable[[], object]] = {
         "prepare": lambda: prepare(world.table, {"mass": world.mass}, out, progress=no_work),
         "build_dataset": lambda: build_dataset(
             world.libraries, world.molecules[:1], out, progress=no_work
@@ -105,9 +94,9 @@ def test_functions_notice_it_before_they_work(world: World, tmp_path: Path) -> N
             Prepared.open(world.prepared), Options.of_run(world.run), out, progress=no_work
         ),
     }
-    for name, call in calls.items():
+    for name, attempt in calls.items():
         with pytest.raises(WriteError, match="cannot be made") as refused:
-            call()
+            attempt()
         assert "\n" not in str(refused.value), name
     assert contents(tmp_path) == {"file": b"x"}
 
@@ -133,13 +122,8 @@ def test_an_interrupted_run_on_a_disk_for_reading_only_cannot_go_on(
     begun.save()
     folder = read_only(begun.folder)
     with pytest.raises(WriteError, match=r"cannot be made \(Read-only file system\)"):
-        train(
-            Prepared.open(world.prepared),
-            Options.of_run(begun),
-            folder,
-            resume=True,
-            progress=no_work,
-        )
+        prepared, options = Prepared.open(world.prepared), Options.of_run(begun)
+        train(prepared, options, folder, resume=True, progress=no_work)
 
 
 def test_what_needs_no_writing_works_on_a_disk_for_reading_only(
@@ -169,90 +153,60 @@ def test_a_prepared_folder_on_a_disk_for_reading_only_is_up_to_date(
         prepare(world.table, {"formula": world.formula}, folder, progress=no_work)
 
 
-@pytest.fixture
-def spectrum() -> Iterator[Path]:
-    """A spectrum of caffeine, in a folder that any user can write to."""
-    with tempfile.TemporaryDirectory(prefix="mzseek-open-") as name:
-        folder = Path(name)
-        folder.chmod(0o777)
-        (folder / "a.mgf").write_text(
-            "BEGIN IONS\nFEATURE_ID=7\nPEPMASS=195.0877\nCHARGE=1+\nIONMODE=positive\n"
-            "42.0338 10\n69.0447 25\n110.0713 40\n138.0662 100\nEND IONS\n"
-        )
-        yield folder / "a.mgf"
-
-
-def annotated_by(
-    spectrum: Path, model: Path, environment: dict[str, str], before: Sequence[str] = ()
-) -> str:
-    """The table of candidates that a process makes in such an environment."""
-    arguments = ["annotate", spectrum.name, "--model", str(model), "--out", "out"]
-    arguments += ["--ppm", "1000", "--allow-empty"]
-    ended = subprocess.run(
-        [*before, *CLI, *arguments], env=environment | {"OMP_NUM_THREADS": "1"},
-        cwd=spectrum.parent, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
-    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
-    assert {path.name for path in spectrum.parent.iterdir()} == {"a.mgf", "out"}
-    table = (spectrum.parent / "out" / "candidates.tsv").read_text()
-    shutil.rmtree(spectrum.parent / "out")
-    return table
+MADE = {"HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "MPLCONFIGDIR"}
+# A user who is in no list, in mounts of a namespace of its own: $1 is a folder, $2 the package.
+_NOBODY = (
+    'mount --bind "$1/passwd" /etc/passwd && mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf && '
+    'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" && shift 2 && exec "$@"'
+)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("home", ["read-only", "unset", "missing", "nobody's"])
 def test_annotating_needs_neither_a_home_nor_a_package_that_can_be_written(
-    spectrum: Path, bundle_folder: Path, small_disk: Callable[..., Path], tmp_path: Path
+    home: str, bundle_folder: Path, small_disk: Callable[..., Path], tmp_path: Path
 ) -> None:
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {"HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "MPLCONFIGDIR"}
-    }
-    expected = annotated_by(spectrum, bundle_folder, dict(os.environ))
-    assert expected.count("\n") >= 1
-    home = small_disk(100, "ro")
-    package = tmp_path / "package"
-    source = Path(mzseek.__file__).parent
-    package.mkdir()
-    bound = ["mount", "--bind", str(source.parent), str(package)]
-    subprocess.run(bound, check=True)
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.mgf").write_text(
+        "BEGIN IONS\nFEATURE_ID=7\nPEPMASS=195.0877\nCHARGE=1+\nIONMODE=positive\n"
+        "42.0338 10\n69.0447 25\n110.0713 40\n138.0662 100\nEND IONS\n"
+    )
+    arguments = ["annotate", str(work / "a.mgf"), "--model", str(bundle_folder), "--jobs", "1"]
+    arguments += ["--ppm", "1000", "--allow-empty", "--out"]
+    status, _, said = call(*arguments, tmp_path / "expected")
+    assert status == 0, said
+    environment = {name: value for name, value in os.environ.items() if name not in MADE}
+    package, before = Path(mzseek.__file__).parent.parent, []
+    mounted = None
+    if home == "missing":
+        environment["HOME"] = str(tmp_path / "none")
+    elif home == "read-only":
+        mounted = tmp_path / "package"
+        mounted.mkdir()
+        environment |= {"HOME": str(small_disk(100, "ro")), "PYTHONPATH": str(mounted)}
+        subprocess.run(["mount", "--bind", str(package), str(mounted)], check=True)
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(mounted)], check=True)
+    elif home == "nobody's":
+        (tmp_path / "passwd").touch()
+        (tmp_path / "nsswitch.conf").write_text("passwd: files\n")
+        before = ["unshare", "--mount", "sh", "-c", _NOBODY, "sh", str(tmp_path), str(package)]
+        asked = [*before, sys.executable, "-c", "import os; print(os.path.expanduser('~'))"]
+        if shutil.which("unshare") is None:
+            pytest.skip("there is no unshare")
+        found = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
+        if found.returncode:
+            pytest.skip("only root can mount in a namespace of its own")
+        assert found.stdout == "~\n"
     try:
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(package)], check=True)
-        read_only = inherited | {"PYTHONPATH": str(package), "HOME": str(home)}
-        assert annotated_by(spectrum, bundle_folder, read_only) == expected
+        ended = subprocess.run(
+            [*before, *CLI, *arguments, "out"], env=environment | {"OMP_NUM_THREADS": "1"},
+            cwd=work, capture_output=True, text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
     finally:
-        subprocess.run(["umount", "-l", str(package)], check=True)
-    assert annotated_by(spectrum, bundle_folder, inherited) == expected
-    missing = inherited | {"HOME": str(tmp_path / "none")}
-    assert annotated_by(spectrum, bundle_folder, missing) == expected
-
-
-@pytest.mark.slow
-def test_a_user_without_a_home_annotates_and_leaves_no_folder_behind(
-    spectrum: Path, bundle_folder: Path, tmp_path: Path
-) -> None:
-    # Mounts of a namespace of its own: the user is in no list, the package cannot be written.
-    (tmp_path / "passwd").touch()
-    (tmp_path / "nsswitch.conf").write_text("passwd: files\n")
-    source = shlex.quote(str(Path(mzseek.__file__).parent.parent))
-    script = (
-        f"cd {shlex.quote(str(tmp_path))} && mount --bind passwd /etc/passwd && "
-        f"mount --bind nsswitch.conf /etc/nsswitch.conf && cd {spectrum.parent} && "
-        f'mount --bind {source} {source} && mount -o remount,ro,bind {source} && exec "$@"'
-    )
-    private = ["unshare", "--mount", "sh", "-c", script, "sh"]
-    if (
-        shutil.which("unshare") is None
-        or subprocess.run([*private, "true"], check=False).returncode
-    ):
-        pytest.skip("only root can mount in a namespace of its own")
-    names = {"HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}
-    inherited = {name: value for name, value in os.environ.items() if name not in names}
-    python = [*private, sys.executable, "-c"]
-    asked = "import os; print(os.path.expanduser('~'))"
-    home = subprocess.run(
-        [*python, asked], env=inherited, capture_output=True, text=True, check=True
-    )
-    assert home.stdout == "~\n"
-    expected = annotated_by(spectrum, bundle_folder, dict(os.environ))
-    assert annotated_by(spectrum, bundle_folder, inherited, private) == expected
+        if mounted:
+            subprocess.run(["umount", "-l", str(mounted)], check=True)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
+    assert {path.name for path in work.iterdir()} == {"a.mgf", "out"}
+    tables = [(top / "candidates.tsv").read_text() for top in (work / "out", tmp_path / "expected")]
+    assert tables[0] == tables[1]

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mzseek.core import compiled as compiled_module
+from mzseek.core.compiled import has_compiled_cache
+
 KERNEL = """
 from typing import NamedTuple
 import numpy as np
@@ -37,3 +40,14 @@ def test_a_cache_that_names_a_class_that_is_gone_is_compiled_anew(
         assert ended.returncode == 0, ended.stderr
         printed.append(ended.stdout.strip())
     assert printed == ["6.0"] * 3
+
+
+def test_a_cache_that_numba_cannot_write_to_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert not has_compiled_cache()
+    (tmp_path / f"{compiled_module._KERNEL.stem}.f-1.py311.nbi").touch()
+    assert has_compiled_cache()
+    monkeypatch.setattr("os.access", lambda *_: False)  # as on a disk for reading only
+    assert not has_compiled_cache()

@@ -8,10 +8,10 @@ at once, with the message that the library itself would give.
 import dataclasses
 import inspect
 from collections.abc import Callable, Collection
-from dataclasses import Field
+from dataclasses import Field, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -29,7 +29,10 @@ from mzseek.core.errors import (
     RunError,
 )
 from mzseek.core.registry import EQUAL_IN, FOLDS, IDENTITIES, RANKED_BY, TIES, check_name
-from mzseek.parallel.ray import ENGINES
+from mzseek.parallel.ray import ENGINES, engine_named
+
+if TYPE_CHECKING:
+    from mzseek.parallel.engine import Engine
 
 
 class Check(NamedTuple):
@@ -49,26 +52,24 @@ class CheckedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Replace former names of options, apply the checks of what is given, then parse."""
-        parameters = inspect.signature(self.callback).parameters  # type: ignore[arg-type]
-        metadata = {
-            name: getattr(parameter.annotation, "__metadata__", ())
-            for name, parameter in parameters.items()
-        }
+        marks = [
+            (name, mark)
+            for name, parameter in inspect.signature(self.callback).parameters.items()  # type: ignore[arg-type]
+            for mark in getattr(parameter.annotation, "__metadata__", ())
+        ]
         former = {
-            entry.name: f"--{name.replace('_', '-')}"
-            for name, entries in metadata.items()
-            for entry in entries
-            if isinstance(entry, FormerName)
+            mark.name: f"--{name.replace('_', '-')}"
+            for name, mark in marks
+            if isinstance(mark, FormerName)
         }
         parts = [text.partition("=") for text in args]
         args = [former.get(name, name) + equals + value for name, equals, value in parts]
         written, _, _ = self.make_parser(ctx).parse_args(list(args))
-        for name, entries in () if written.get("help") else metadata.items():
-            values = written.get(name)
-            for check in entries:
-                if isinstance(check, Check):
-                    for text in (values,) if isinstance(values, str) else values or ():
-                        check.refuse(text)
+        for name, mark in () if written.get("help") else marks:
+            if isinstance(mark, Check):
+                values = written.get(name)
+                for text in (values,) if isinstance(values, str) else values or ():
+                    mark.refuse(text)
         return super().parse_args(ctx, args)
 
 
@@ -193,6 +194,21 @@ EngineName = Annotated[
     typer.Option(help="; ".join(f"{name}: {kind.stands_for}" for name, kind in ENGINES.items())),
 ]
 Address = Annotated[str | None, typer.Option(help="Of a running Ray cluster.")]
+
+
+@dataclass
+class EngineOptions:
+    """Where work is done: processes of this machine, or a Ray cluster."""
+
+    jobs: Jobs = None
+    engine: EngineName = "local"
+    address: Address = None
+
+    def start(self) -> "Engine":
+        """Return the engine."""
+        return engine_named(self.engine, self.jobs, self.address)
+
+
 AsJson = Annotated[
     bool,
     typer.Option(
@@ -202,44 +218,60 @@ AsJson = Annotated[
 
 
 def options_of(
-    kind: Any, fields: Collection[Field[Any]] | None = None, **metadata: Check | FormerName
+    kind: Any,
+    names: Collection[str] | None = None,
+    *,
+    with_ranges: bool = False,
+    **metadata: Check | FormerName,
 ) -> Callable[[Callable[..., None]], Any]:
-    """Add an option to a command for each of these fields of a dataclass, all by default.
+    """Add an option to a command for each field of a dataclass that says what it means.
 
-    The command takes them by keyword, as ``**options``. A field says what it is in its metadata, as
-    ``meaning``, or has a type with an option of typer's. ``metadata`` is by name of the field. A
-    field whose own type is none of an option names another one in its metadata, as ``option``.
+    The command takes them by keyword, as ``**options``. A field has its help in its metadata, as
+    ``meaning``, or has a type with an option of typer's. Its metadata may also name another type
+    (``option``) and another name (``flag``) for the command line.
+
+    Parameters
+    ----------
+    kind : dataclass
+    names : collection of str, optional
+        Only these fields.
+    with_ranges : bool
+        The parser refuses numbers that are out of a field's range, and the help shows it.
+    **metadata : Check or FormerName
+        By name of the field.
     """
     hints = get_type_hints(kind, include_extras=True)
 
-    def annotation(field: Field[Any]) -> Any:
-        if "meaning" not in field.metadata:
-            return hints[field.name]
-        return Annotated[
-            field.metadata.get("option", hints[field.name]),
-            typer.Option(help=field.metadata["meaning"]),
-            metadata.get(field.name),
-        ]
+    def parameter(field: Field[Any]) -> inspect.Parameter:
+        annotation = hints[field.name]
+        if meaning := field.metadata.get("meaning"):
+            flag, limits = field.metadata.get("flag"), field.metadata if with_ranges else {}
+            shown = typer.Option(
+                *([flag] if flag else ()),
+                help=meaning,
+                min=limits.get("at_least"),
+                max=limits.get("at_most"),
+            )
+            option_type = field.metadata.get("option", annotation)
+            annotation = Annotated[option_type, shown, metadata.get(field.name)]
+        return inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=annotation
+        )
 
     added = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
-            annotation=annotation(field),
-        )
-        for field in fields or dataclasses.fields(kind)
-    ]  # fmt: skip
+        parameter(field)
+        for field in dataclasses.fields(kind)
+        if (names is None or field.name in names)
+        and ("meaning" in field.metadata or hasattr(hints[field.name], "__metadata__"))
+    ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         declared = [
-            parameter
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for parameter in inspect.signature(command).parameters.values()
             if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         ]
-        signature = inspect.Signature(
-            [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in declared]
-            + added
-        )
-        command.__signature__ = signature  # type: ignore[attr-defined]
+        command.__signature__ = inspect.Signature([*declared, *added])  # type: ignore[attr-defined]
         return command
 
     return decorate

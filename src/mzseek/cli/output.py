@@ -1,6 +1,7 @@
 """Progress and tables in the terminal."""
 
 import contextlib
+import csv
 import json
 import os
 import shlex
@@ -66,26 +67,54 @@ def say(text: str) -> None:
     _console().print(text, soft_wrap=True)
 
 
+def say_plain(line: object) -> None:
+    """Print a sentence of a library, which may quote a user, a file or a path."""
+    say(plain(line))
+
+
 def say_next(*words: object) -> None:
     """Print the command that comes next, such that it can be pasted into a shell."""
-    command = shlex.join("./" + str(w) if _is_like_an_option(w) else str(w) for w in words)
+    texts = [
+        f"./{word}" if isinstance(word, Path) and str(word).startswith("-") else str(word)
+        for word in words
+    ]
+    command = shlex.join(texts)
     say(f"[bold]Next:[/bold] {plain(command, 10_000)}")
 
 
-def _is_like_an_option(word: object) -> bool:
-    return isinstance(word, Path) and str(word).startswith("-")
+def new_table(*heads: str, left: int = 1, **options: Any) -> "Table":
+    """Return a table without borders or rows.
 
+    Parameters
+    ----------
+    *heads : str
+    left : int
+        Columns that are justified to the left; those after them are to the right.
+    **options
+        Of Rich's table.
+    """
+    from rich.table import Column, Table
 
-def new_table(**options: Any) -> "Table":
-    """Return an empty table without borders."""
-    from rich.table import Table
-
-    return Table(box=None, pad_edge=False, header_style="bold", **options)
+    columns = [
+        Column(head, justify="left" if place < left else "right")
+        for place, head in enumerate(heads)
+    ]
+    return Table(*columns, box=None, pad_edge=False, header_style="bold", **options)
 
 
 def show(table: "Table | Text") -> None:
     """Print a table, or a text in several styles."""
     _console().print(table)
+
+
+def write_table(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """Write a table to standard output, tab separated; texts are no formulas for a spreadsheet."""
+    from mzseek.io.text_tables import text_cell
+
+    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        writer.writerow(f"{v:.6f}" if isinstance(v, float) else text_cell(str(v)) for v in row)
 
 
 def terminal() -> tuple[int, str]:
@@ -201,9 +230,7 @@ def show_check(report: "CheckReport") -> None:
     verdict = [f"{n} kind{'s' if n != 1 else ''} of {level}" for level, n in tally.items()]
     say(f"[bold]{' and '.join(verdict) or 'Nothing'} found.[/bold]")
     if met:
-        table = new_table()
-        for column in ("level", "count", "what it means, and examples"):
-            table.add_column(column)
+        table = new_table("level", "count", "what it means, and examples", left=3)
         for (level, name), findings in met.items():
             table.add_row(*_check_row(level, name, findings))
         show(table)
@@ -253,11 +280,6 @@ def show_skipped(
         say(f"  all in {plain(listed_in)}")
 
 
-def pluralize(number: int, singular: str, plural: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {singular if number == 1 else plural}"
-
-
 def plain(text: object, limit: int = 1000) -> str:
     r"""Text of a user, a file or a path, for `say` and tables: shown as it is, and doing nothing.
 
@@ -279,10 +301,8 @@ def show_tradeoff(shown: list[Any]) -> None:
 
     how, rows = shown[0].evaluation.how, tradeoff_rows(shown)
     metrics = [metric for metric in LABELS if metric in rows[0].values]
-    table = new_table()
-    table.add_column(f"%, {how.fold} fold, {plain(how.candidates)} candidates")
-    for metric in metrics:
-        table.add_column(LABELS[metric], justify="right")
+    where = f"%, {how.fold} fold, {plain(how.candidates)} candidates"
+    table = new_table(where, *(LABELS[metric] for metric in metrics))
     for row in rows:
         cells = [row.values[metric] for metric in metrics]
         texts = ["–" if value is None else f"{100 * value:.1f}" for value in cells]

@@ -1,21 +1,15 @@
 """Spectra in the terminal: the summary of a file, and one spectrum with its peaks."""
 
 import contextlib
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
-import numpy.typing as npt
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from mzseek.cli.output import (
     new_table,
     plain,
-    pluralize,
     print_json,
     say,
     say_next,
@@ -24,25 +18,19 @@ from mzseek.cli.output import (
     terminal,
     watched,
 )
-from mzseek.core.errors import InputError
-from mzseek.core.text import visible
-from mzseek.export.spectrum_plot import NEAR_PRECURSOR, by_intensity, draw_spectrum, limits, ticks
+from mzseek.core.text import pluralize, visible
+from mzseek.export.spectrum_plot import by_intensity, draw_spectrum
+from mzseek.export.text_plot import glyphs_for, peak_plot
 from mzseek.io import atomic_file
 from mzseek.io.skipped import Report
 from mzseek.spectra import Spectrum, read_spectra
+from mzseek.spectra.find import find_spectrum
 from mzseek.spectra.summary import Extent, Summary, Tally
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-# From an empty cell to a full one in eighths; then the axes and the mark below the precursor.
-UNICODE = " ▁▂▃▄▅▆▇█", "│└─┴▲"
-ASCII = " ..::||||", "|+-+^"
-Glyphs = tuple[str, str]
-_GUTTER, _MIN_WIDTH, _MAX_WIDTH = 5, 40, 120
-_HEADROOM = 2  # rows above the highest peak, for labels
-_LABEL_FLOOR = 0.03
-_BAR, _PRECURSOR, _QUIET = "cyan", "bold yellow", "dim"
+_MAX_WIDTH = 120
 _NOT_GIVEN = "[dim]not given[/dim]"
 _STRONGEST = 10  # peaks that are listed in numbers
 _PROGRESS_EVERY = 200  # records
@@ -63,145 +51,16 @@ _FIRST = {
 }
 
 
-def glyphs_for(encoding: str) -> Glyphs:
-    """Return block characters, or plain ones where the encoding has none."""
-    try:
-        "".join(UNICODE).encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return UNICODE
-
-
-def peak_plot(
-    spectrum: Spectrum, width: int, height: int = 12, glyphs: Glyphs = UNICODE
-) -> list[Text]:
-    """Draw the peaks as columns of text, the strongest labelled, the precursor marked.
-
-    Parameters
-    ----------
-    spectrum : Spectrum
-    width : int
-        Columns at most, but no fewer than 40.
-    height : int
-        Rows of the highest peak.
-    glyphs : (str, str)
-        `UNICODE` or `ASCII`.
-    """
-    columns, rows = max(width, _MIN_WIDTH) - _GUTTER - 1, height + _HEADROOM
-    low, high = limits(spectrum.mz.tolist(), spectrum.precursor_mz)
-
-    def column_of(mz: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        return np.rint((np.asarray(mz) - low) / (high - low) * (columns - 1)).astype(np.intp)
-
-    peak_columns = column_of(spectrum.mz)
-    # Heights are in eighths of a cell, and the smallest peak has one.
-    relative = spectrum.intensities / spectrum.intensities.max()
-    heights = np.zeros(columns, np.intp)
-    np.maximum.at(heights, peak_columns, np.maximum(np.rint(relative * 8 * height), 1).astype(int))
-    cells = [[" "] * columns for _ in range(rows)]
-    styles = [[""] * columns for _ in range(rows)]
-    is_precursor = np.abs(spectrum.mz - spectrum.precursor_mz) <= NEAR_PRECURSOR
-    # A column belongs to its strongest peak.
-    strongest = {int(peak_columns[peak]): peak for peak in reversed(by_intensity(spectrum))}
-    for column, peak in strongest.items():
-        for row in range(-(-int(heights[column]) // 8)):
-            eighths = min(int(heights[column]) - 8 * row, 8)
-            cells[rows - 1 - row][column] = glyphs[0][eighths]
-            styles[rows - 1 - row][column] = _PRECURSOR if is_precursor[peak] else _BAR
-    for peak in by_intensity(spectrum, _LABEL_FLOOR):
-        column = int(peak_columns[peak])
-        if strongest[column] == peak:
-            _label(cells, f"{spectrum.mz[peak]:.4f}", column, int(heights[column]))
-    marks = {_HEADROOM: "100", _HEADROOM + height // 2: "50"}
-    lines = []
-    for row in range(next(row for row in range(rows) if set(cells[row]) != {" "}), rows):
-        line = Text(f"{marks.get(row, ''):>{_GUTTER - 1}}{glyphs[1][0]}", _QUIET)
-        for cell, style in zip(cells[row], styles[row], strict=True):
-            line.append(cell, style or None)
-        lines.append(line)
-    corner, level, tick, arrow = tuple(glyphs[1][1:])
-    axis, numbers = [level] * columns, [" "] * (columns + _GUTTER + 1)
-    for value in ticks(low, high, columns // 9):
-        column, text = int(column_of(value)), f"{value:g}"
-        axis[column] = tick
-        start = min(column + _GUTTER - len(text) // 2, len(numbers) - len(text))
-        numbers[start : start + len(text)] = text
-    precursor = int(column_of(spectrum.precursor_mz))
-    before, after = "".join(axis[:precursor]), "".join(axis[precursor + 1 :])
-    return [
-        *lines,
-        Text.assemble(
-            (f"{'0':>{_GUTTER - 1}}{corner}{before}", _QUIET), (arrow, _PRECURSOR), (after, _QUIET)
-        ),
-        Text("".join(numbers).rstrip(), _QUIET),
-    ]
-
-
-def _label(cells: list[list[str]], text: str, column: int, eighths: int) -> None:
-    """Write above a bar, or one row higher; nothing where there is no room."""
-    start = min(max(column - len(text) // 2, 0), len(cells[0]) - len(text))
-    top = len(cells) - 1 - -(-eighths // 8)
-    for row in range(top, max(top - _HEADROOM, -1), -1):
-        if set(cells[row][max(start - 1, 0) : start + len(text) + 1]) == {" "}:
-            cells[row][start : start + len(text)] = text
-            return
-
-
 def show_one(files: Sequence[Path], text: str, svg: Path | None, as_json: bool) -> None:
-    """Show the spectrum that ``text`` names.
-
-    An identifier is matched first; ``#3`` is the third spectrum, and so is ``3`` unless one is
-    called that; the name of a compound stands for its first spectrum.
-    """
-    match = re.fullmatch(r"#?([1-9]\d{0,11})", text)
-    number = int(match[1]) if match else None
-    seen, skipped = 0, ""
-    chosen: Spectrum | None = None
-    examples: list[str] = []
-
-    def skip(where: str, reason: str) -> None:  # the record asked for may be among them
-        nonlocal skipped
-        if (text in where and number is None) or (not seen and not skipped):
-            skipped = f"; skipped: {where}: {reason}"
-
+    """Show the spectrum that ``text`` names, see `find_spectrum`."""
     with watched() as progress:
-        # All are opened before the first is read, so that a wrong one is noticed at once.
-        readings = [read_spectra(file, skip) for file in files]
-        for spectrum in (spectrum for reading in readings for spectrum in reading):
-            seen += 1
-            examples += [spectrum.identifier] if len(examples) < 3 else []
-            if spectrum.identifier == text or (seen == number and text.startswith("#")):
-                chosen = spectrum
-                break
-            name = spectrum.metadata.get("compound_name", "").casefold()
-            if seen == number or (chosen is None and name == text.casefold()):
-                chosen = spectrum
-            if seen % _PROGRESS_EVERY == 0:
-                progress("reading", seen)
-    if chosen is None:
-        where, count = ", ".join(map(str, files)), pluralize(seen, "spectrum", "spectra")
-        if not seen:
-            raise InputError(where, f"no spectrum could be read{skipped}")
-        if number is not None:
-            raise InputError(where, f"has {count}, so there is no number {number}")
-        such = ", ".join(repr(name[:60]) for name in examples)
-        raise InputError(
-            where,
-            f"none of {count} has the identifier or name {text!r}; there are {such} …{skipped}",
-        )
+        chosen = find_spectrum(files, text, progress=progress)
     if svg:
         _draw(chosen, svg)
     if as_json:
-        print_json(
-            {
-                "identifier": chosen.identifier,
-                "precursor_mz": chosen.precursor_mz,
-                "adduct": chosen.adduct,
-                "charge": chosen.charge,
-                "metadata": chosen.metadata,
-                "peaks": np.stack([chosen.mz, chosen.intensities], axis=1).tolist(),
-            }
-        )
+        stated = ("identifier", "precursor_mz", "adduct", "charge", "metadata")
+        peaks = list(zip(chosen.mz.tolist(), chosen.intensities.tolist(), strict=True))
+        print_json({name: getattr(chosen, name) for name in stated} | {"peaks": peaks})
     else:
         _show_spectrum(chosen, svg)
 
@@ -275,6 +134,10 @@ class _File:
     def opened(self, _name: str, label: str) -> None:
         self.formats.add(label)
 
+    def to_dict(self) -> dict[str, Any]:
+        counts = {"read": self.read, "set_aside": self.skipped}
+        return {"path": str(self.path), "formats": dict(self.formats.values), **counts}
+
 
 def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_json: bool) -> bool:
     """Show what files hold; return whether there was a spectrum."""
@@ -303,12 +166,7 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
     if first is not None and svg:
         _draw(first, svg)
     if as_json:
-        of_files = [
-            {"path": str(part.path), "formats": dict(part.formats.values), "read": part.read,
-             "set_aside": part.skipped}
-            for part in parts
-        ]  # fmt: skip
-        print_json({"files": of_files, **summary.to_dict()})
+        print_json({"files": [part.to_dict() for part in parts], **summary.to_dict()})
         return first is not None
     _show_files(parts, summary)
     if summary.read:
@@ -319,10 +177,8 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
         if listed is None and summary.skipped.total > 1:
             say("  [dim]--rejects FILE.tsv lists them all[/dim]")
     if first is not None:
-        name, peaks = (
-            first.metadata.get("compound_name", ""),
-            pluralize(len(first), "peak", "peaks"),
-        )
+        name = first.metadata.get("compound_name", "")
+        peaks = pluralize(len(first), "peak", "peaks")
         named = f"{plain(name, 60)}, " if name and name != first.identifier else ""
         say(
             f"\nFirst spectrum: [bold]{plain(first.identifier, 80)}[/bold] "

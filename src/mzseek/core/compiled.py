@@ -83,5 +83,5 @@ def has_compiled_cache() -> bool:
     return any(
         next(folder.rglob(f"{_KERNEL.stem}.*.nbi"), None) is not None
         for folder in ([Path(named)] if named else folders)
-        if folder.is_dir()
+        if os.access(folder, os.W_OK)  # numba reads from no folder that it cannot write to
     )

@@ -140,15 +140,17 @@ def option(
     below: float | None = None,
     among: Collection[str] | None = None,
     finite: bool = True,
+    **command_line: Any,
 ) -> Any:
     """Declare a field of an options dataclass.
 
     Its range includes ``at_least`` and ``at_most`` and excludes ``above`` and ``below``; ``among``
     lists the names that it can have; ``finite=False`` allows infinity. ``meaning`` is for people.
+    On the command line it may have another type (``option``) and name (``flag``).
     """
     bounds = {"at_least": at_least, "above": above, "at_most": at_most, "below": below}
     limits = {"meaning": meaning, "among": among, "finite": finite, **bounds}
-    return field(default=default, metadata=limits)
+    return field(default=default, metadata=limits | command_line)
 
 
 @dataclass(frozen=True)

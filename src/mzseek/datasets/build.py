@@ -34,6 +34,7 @@ from mzseek.datasets.files import (
     write_rejects,
     write_table,
 )
+from mzseek.datasets.options import BuildOptions
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import SourceGuard, ensure_replaceable
 from mzseek.io.skipped import Report, SkippedGroups
@@ -277,37 +278,6 @@ def assign_folds(
         fold_of[cluster] = int(np.argmax(lacking))
         lacking[fold_of[cluster]] -= sizes[cluster]
     return [names[fold_of[cluster]] for cluster in clusters]
-
-
-@dataclass(frozen=True)
-class BuildOptions:
-    """How a data set is made.
-
-    Attributes
-    ----------
-    similarity : float
-        Molecules at least so similar (Tanimoto) are in one fold.
-    candidate_ppm, precursor_ppm : float
-        Window of the lists by mass; how far a precursor may be from molecule and adduct.
-    max_candidates : int
-        Candidates in a list, the truth included.
-    keep_stereo : bool
-        Whether the truths have stereo: the database must have it, or lack it, as they do.
-    priorities : tuple of str
-        Sources that lists are filled from first.
-    """
-
-    seed: int = 0
-    fractions: dict[str, float] = field(
-        default_factory=lambda: {"train": 0.8, "val": 0.1, "test": 0.1}
-    )
-    similarity: float = 0.6
-    keep_formulas_together: bool = False
-    candidate_ppm: float = 10.0
-    precursor_ppm: float = 20.0
-    max_candidates: int = 256
-    keep_stereo: bool = False
-    priorities: tuple[str, ...] = ()
 
 
 def draw_candidates(

@@ -222,6 +222,9 @@ class ArrayForm:
     points_into: int | None = None
 
 
+MAX_BITS = 1 << 16  # of a fingerprint, whose bits are stored as uint16
+
+
 def array_forms(manifest: Mapping[str, Any]) -> dict[str, ArrayForm]:
     """Return the form of every array that a folder with this manifest must have, by name."""
     counts = {name: n for name, n in manifest["counts"].items() if isinstance(n, int)}

@@ -19,6 +19,7 @@ from mzseek.datasets.layout import (
     AGAIN,
     LIST_PARTS,
     MANIFEST,
+    MAX_BITS,
     Array,
     ArrayForm,
     TextColumn,
@@ -347,6 +348,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CacheError(
             f"{path}: counts.bins_shape is {str(counts['bins_shape'])[:40]}, expected "
             f"[{counts['spectra']}, bins]; {AGAIN}"
+        )
+    if not 0 < manifest["fingerprint_bits"] <= MAX_BITS:
+        raise CacheError(
+            f"{path}: fingerprint_bits is {manifest['fingerprint_bits']}, expected 1 to "
+            f"{MAX_BITS:,}; {AGAIN}"
         )
     used = [entry["segment"] for entry in manifest["candidates"].values() if "segment" in entry]
     added = range(1, len(segments_of(manifest)) + 1)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from mzseek.chem import fingerprints
 from mzseek.core.errors import EvidenceError, RunError
 from mzseek.core.ragged import Ragged, gather, gather_indices, pointers
-from mzseek.core.registry import FOLDS, IDENTITIES, check_name, check_ranges, option
+from mzseek.core.registry import FOLDS, IDENTITIES
 from mzseek.datasets.build import assign_folds, join_clusters, structure_clusters
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
@@ -27,6 +27,7 @@ from mzseek.evidence.model import (
     save_states,
     total_scores,
 )
+from mzseek.evidence.options import FitOptions as FitOptions  # also for those who fit
 from mzseek.evidence.prepared_queries import (
     labelled_queries,
     merged_queries,
@@ -46,7 +47,6 @@ from mzseek.runs.run import Description, Run
 
 MIN_TANIMOTO = 0.6  # from which on two molecules are in one cluster
 FITTED_ON, PREDICTED = "train", ("val", "test")  # folds of channels, and of predictions
-SPECTRA = ("own", "swapped")
 STEP = 0  # the only one that a fitted run has
 HITS = (1, 5, 20)
 _MAX_CANDIDATES = 80_000  # of all settings, whose fragments are held at a time
@@ -346,30 +346,6 @@ def _batches(molecule: npt.NDArray[np.integer], sizes: Ints) -> list[Ints]:
     load = np.cumsum(sizes[order][first]) // _MAX_CANDIDATES
     borders = first[1:][np.diff(load) > 0]
     return [batch for batch in np.split(order, borders) if len(batch)]
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """How a ranker is fitted."""
-
-    candidates: str = "mass"
-    fit_on: tuple[str, ...] | None = None
-    identity: str = "fingerprint"
-    spectra: str = option("own", "whose spectra are predicted from", among=SPECTRA)
-    groups: int = option(5, "groups of clusters to cross-fit by", at_least=2, at_most=100)
-    spectra_each: int = option(5, "spectra of a molecule to fit on", at_least=1)
-    most_candidates: int = option(32, "candidates of a list to fit on", at_least=2)
-    l2: float = option(1e-3, "penalty on the squares of weights", at_least=0)
-    by_molecule: bool = option(True, "every molecule counts once")
-    calibrated_on: int = option(500, "molecules of train to calibrate with, beside val", at_least=0)
-    seed: int = 0
-
-    def check(self) -> None:
-        """Refuse what is unknown or out of range."""
-        check_ranges(self, EvidenceError)
-        check_name(IDENTITIES, self.identity, "identity", EvidenceError)
-        for fold in self.fit_on or ():
-            check_name(FOLDS[:2], fold, "--fit-on", EvidenceError)
 
 
 def fit(

@@ -238,7 +238,7 @@ def fit(
     watch : bool
         Show progress and messages.
     **options
-        Fields of `mzseek.evidence.fitting.FitOptions`.
+        Fields of `mzseek.evidence.options.FitOptions`.
     """
     from mzseek.evidence import channels_from, fitting
 

@@ -63,22 +63,6 @@ def test_what_the_database_reads_is_read(mzseek, library: Path, tmp_path: Path) 
     assert left == {"library.mgf", "a.csv", "b.smi", "a", "b", "db"}
 
 
-def test_unclear_or_unfit_sources_are_one_line(
-    assert_refused, library: Path, store: Path, molecules: Path, tmp_path: Path
-) -> None:
-    out = ("--out", tmp_path / "out")
-    build = ("data", "build", library, *out)
-    assert_refused("--database or --molecules, and none was given", *build)
-    both = ("--database", store, "--molecules", molecules)
-    assert_refused("--database or --molecules, and both were given", *build, *both)
-    kept = ("--database", store, "--keep-database", tmp_path / "x")
-    assert_refused("--keep-database is for what --molecules gives", *build, *kept)
-    assert_refused("has no stereo in its SMILES", *build, "--database", store, "--keep-stereo")
-    assert_refused("is no source of", *build, "--database", store, "--priority", "pubchem")
-    assert_refused("is no molecule database", *build, "--database", tmp_path)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.fixture
 def matchable(mzseek, small_set, tmp_path: Path, monkeypatch) -> Path:
     """A prepared folder and a store, side by side; the working folder."""
@@ -110,38 +94,10 @@ def test_matched_lists_are_added_trained_on_and_measured_on_as_printed(mzseek, m
 
 
 def test_every_option_of_match_reaches_the_lists(mzseek, matchable) -> None:
-    facts = mzseek.json(
-        "data",
-        "match",
-        "prepared",
-        *WIDE,
-        "--name",
-        "fair",
-        "--keep",
-        7,
-        "--pool",
-        100,
-        "--seed",
-        3,
-    )
+    given = "--name fair --keep 7 --pool 100 --seed 3"
+    facts = mzseek.json("data", "match", "prepared", *WIDE, *given.split())
     assert facts["name"] == "fair"
     assert facts["largest"] <= 7
     wanted = {"by": "mass", "ppm": 4e5, "keep": 7, "pool": 100, "seed": 3}
     assert {name: facts["matched"][name] for name in wanted} == wanted
     assert Prepared.open("prepared").settings[-1] == "fair"
-
-
-def test_what_match_will_not_do_is_one_line(mzseek, matchable) -> None:
-    before = {path.name: path.read_bytes() for path in Path("prepared").iterdir()}
-    for arguments, message in (
-        (("absent", "--database", "pool"), "absent: is no prepared folder"),
-        (("prepared", "--database", "absent"), "absent: is no molecule database"),
-        (("prepared", "--database", "pool", "--by", "colour"), "matched lists by 'colour'"),
-        (("prepared", "--database", "pool", "--name", "mass"), "that are no matched ones"),
-        (("prepared", "--database", "pool", "--name", "a/b"), "expected small letters"),
-        (("prepared", "--database", "pool", "--keep", 2), "keep"),
-    ):
-        status, out, err = mzseek("data", "match", *arguments)
-        assert (status, out) == (2, "")
-        assert message in err
-    assert {path.name: path.read_bytes() for path in Path("prepared").iterdir()} == before

@@ -23,17 +23,8 @@ def run_folder(small_set: Any, tmp_path_factory: pytest.TempPathFactory) -> Path
 def exported(mzseek, run_folder: Path, tmp_path: Path) -> Path:
     out = tmp_path / "mine"
     (tmp_path / "list.smi").write_text("CCO ethanol\n")
-    text = mzseek.ok(
-        "model",
-        "export",
-        run_folder,
-        "--out",
-        out,
-        "--molecules",
-        tmp_path / "list.smi",
-        "--jobs",
-        1,
-    )
+    given = ("--molecules", tmp_path / "list.smi", "--jobs", 1)
+    text = mzseek.ok("model", "export", run_folder, "--out", out, *given)
     assert "52 reference spectra of 26 molecules, 27 molecules in all" in text
     assert "Next: mzseek model info" in text
     return out
@@ -99,24 +90,7 @@ def test_build_makes_one_of_tables(mzseek, small_set: Any, tmp_path: Path) -> No
     status, _, err = mzseek("model", "build", tmp_path / "one.tsv", "--out", tmp_path / "b", *words)
     assert status == 2
     assert "no spectrum has a licence that allows it (left out: 88 without)" in err
-    text = mzseek.ok(
-        "model",
-        "build",
-        tmp_path / "one.tsv",
-        "--out",
-        tmp_path / "b",
-        *words,
-        "--licence",
-        "any",
-        "--folds",
-        "train",
-    )
+    words += ("--licence", "any", "--folds", "train")
+    text = mzseek.ok("model", "build", tmp_path / "one.tsv", "--out", tmp_path / "b", *words)
     assert "88 spectra are kept: 88 without" in text
     assert "52 reference spectra" in text
-
-
-def test_what_is_not_there_is_told(assert_refused, tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    assert_refused("is no model bundle", "model", "info", gone)
-    assert_refused("is no run folder", "model", "export", gone, "--out", gone)
-    assert_refused("no such file", "model", "build", gone, "--out", gone)

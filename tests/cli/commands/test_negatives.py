@@ -51,24 +51,8 @@ def test_lists_are_added_trained_on_and_measured_as_printed(
 
 
 def test_every_option_reaches_the_lists(mzseek, folder: Path, store: Path) -> None:
-    facts = mzseek.json(
-        "negatives",
-        folder,
-        "--database",
-        store,
-        "--by",
-        "formula",
-        "--keep",
-        4,
-        "--kind",
-        "random",
-        "--ppm",
-        7,
-        "--seed",
-        3,
-        "--jobs",
-        1,
-    )
+    given = "--by formula --keep 4 --kind random --ppm 7 --seed 3 --jobs 1"
+    facts = mzseek.json("negatives", folder, "--database", store, *given.split())
     assert facts["name"] == "random-formula-4"
     made = facts["negatives"]
     assert {name: made[name] for name in ("by", "kind", "keep", "ppm", "seed")} == {
@@ -76,35 +60,3 @@ def test_every_option_reaches_the_lists(mzseek, folder: Path, store: Path) -> No
     }  # fmt: skip
     assert facts["largest"] <= 4
     assert Prepared.open(folder).settings[-1] == "random-formula-4"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("prepared", "--database", "absent"), "absent: is no molecule database"),
-        (("absent", "--database", "store"), "absent: is no prepared folder"),
-        (("store", "--database", "store"), "store: is a molecule database"),
-        (("prepared", "--database", "prepared"), "prepared: is a prepared folder"),
-        (("prepared", "--database", "store", "--by", "colour"), "negatives by 'colour'"),
-        (("prepared", "--database", "store", "--kind", "soft"), "negatives 'soft' is unknown"),
-        (("prepared", "--database", "store", "--engine", "dask"), "engine 'dask' is unknown"),
-        (("prepared", "--database", "morgan2"), "has morgan2 fingerprints, and prepared has maccs"),
-    ],
-)
-def test_bad_input_is_one_line_and_status_2(
-    mzseek,
-    assert_refused,
-    folder: Path,
-    store: Path,
-    arguments,
-    message: str,
-    tmp_path: Path,
-    monkeypatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if "morgan2" in arguments:
-        made = ("--out", "morgan2", "--jobs", 1, "--no-nearest")
-        mzseek.ok("database", "build", "molecules.smi", *made)
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert_refused(message, "negatives", *arguments)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -1,8 +1,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from mzseek.evaluation.evaluate import evaluate
 
 
@@ -38,23 +36,3 @@ def test_json_says_where_it_is_and_which_are_controls(mzseek, trained, tmp_path:
     assert list(facts["runs"].values()) == [False, True]
     numbers = json.loads((out / "numbers.json").read_text())
     assert {each["candidates"] for each in numbers.values()} == {"formula"}
-
-
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        (["--candidates", "nowhere"], "nowhere"),
-        (["--fold", "all"], "fold 'all' is unknown"),
-        (["--ties", "fair"], "ties 'fair' is unknown"),
-    ],
-)
-def test_what_is_unknown_is_refused_in_one_line(
-    more: list[str], reason: str, assert_refused, trained, tmp_path: Path
-) -> None:
-    out = tmp_path / "report"
-    assert_refused(reason, "report", trained("bce").folder, "--out", out, *more)
-    assert not out.exists()
-
-
-def test_no_run_folder(assert_refused, tmp_path: Path) -> None:
-    assert_refused("is no run folder", "report", tmp_path / "none", "--out", tmp_path / "report")

@@ -1,12 +1,9 @@
 """``mzseek show``: what a newcomer sees, and what a hostile file cannot do."""
 
-import gzip
 import json
 import os
 import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +14,8 @@ from mzseek.datasets import build, layout
 from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.runs import run as training_run
 from mzseek.spectra import read_spectra
+
+from ..conftest import CLI, told
 
 RECORD = "BEGIN IONS\nTITLE={0}\nPEPMASS=10{0}.5\nMSLEVEL={1}\n50.1 10\n60.2 100\nEND IONS\n"
 SURVEY = "is an MS1 spectrum, expected MS2 or higher"
@@ -58,14 +57,6 @@ def test_contradictions_and_times_without_a_unit_are_pointed_out(mzseek, tmp_pat
     assert sum(facts["polarity_conflicts"]["values"].values()) == 2
 
 
-def test_records_are_those_read_and_those_set_aside_by_reason(mzseek, mixed: Path) -> None:
-    out = mzseek.ok("show", mixed)
-    assert "8 records: 3 spectra read, 5 skipped" in out
-    assert "4 × ms1\n" in out
-    assert "1 × bad-number\n" in out
-    assert "mixed.mgf: record 4 (line 22)" in out
-
-
 def test_json_has_all_of_it_in_the_last_line(mzseek, mixed: Path) -> None:
     facts = mzseek.json("show", mixed, DEMO_QUERIES)
     assert (facts["records"], facts["read"], facts["set_aside"]) == (17, 12, 5)
@@ -78,17 +69,25 @@ def test_json_has_all_of_it_in_the_last_line(mzseek, mixed: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_full_list_of_what_is_set_aside(mzseek, mixed: Path, tmp_path: Path) -> None:
+def test_what_is_set_aside_is_shown_by_reason_and_listed(
+    mzseek, mixed: Path, tmp_path: Path
+) -> None:
     listed = tmp_path / "out" / "rejects.tsv"
     out = mzseek.ok("show", mixed, "--rejects", listed)
+    assert "8 records: 3 spectra read, 5 skipped" in out
+    assert "4 × ms1\n" in out
+    assert "1 × bad-number\n" in out
+    assert "mixed.mgf: record 4 (line 22)" in out
     assert str(listed) in out
     rejects: list[tuple[str, str]] = []
     list(read_spectra(mixed, rejects))
     lines = [tuple(line.split("\t")) for line in listed.read_text().splitlines()]
     assert lines == [("where", "reason"), *rejects]
+    assert "none (no SMILES, no InChI)" in out
+    assert out.splitlines()[-1] == f"Next: mzseek annotate {mixed} --out answers"
 
 
-@pytest.mark.parametrize("text", ["quercetin", "QUERCETIN", "2", "#2"])
+@pytest.mark.parametrize("text", ["QUERCETIN", "#2"])
 def test_one_spectrum_by_identifier_name_or_number(mzseek, text: str, tmp_path: Path) -> None:
     svg = tmp_path / "drawn.svg"
     out = mzseek.ok("show", DEMO_QUERIES, "--spectrum", text, "--svg", svg)
@@ -113,46 +112,11 @@ def test_an_identifier_comes_before_a_number(mzseek, tmp_path: Path) -> None:
     assert [shown(text) for text in ("1", "2", "3", "#1", "#2", "#3")] == list("123312")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nothing", "none of 9 spectra has the identifier or name 'nothing'; there are 'caffeine'"),
-        ("10", "has 9 spectra, so there is no number 10"),
-        ("#0", "none of 9 spectra has the identifier or name '#0'"),
-        ("9" * 5000, "none of 9 spectra"),
-        (" ", "--spectrum: is empty, expected an identifier, a name or a number"),
-    ],
-)
-def test_a_spectrum_that_is_not_there(assert_refused, text: str, message: str) -> None:
-    assert_refused(message, "show", DEMO_QUERIES, "--spectrum", text)
-
-
 def test_a_spectrum_that_was_set_aside_is_said_to_be(assert_refused, tmp_path: Path) -> None:
     record = "ACCESSION: {0}\nRECORD_TITLE: x\nMS$FOCUSED_ION: PRECURSOR_M/Z 100\n{1}//\n"
     (tmp_path / "AB1.txt").write_text(record.format("AB1", "PK$PEAK: m/z\n  50 1\n"))
     (tmp_path / "AB2.txt").write_text(record.format("AB2", ""))
     assert_refused("AB2.txt: has no peaks", "show", tmp_path, "--spectrum", "AB2")
-
-
-def test_every_format_folder_and_zip(mzseek, tmp_path: Path) -> None:
-    folder = tmp_path / "some"
-    folder.mkdir()
-    (folder / "a.msp").write_text("Name: x\nPrecursorMZ: 100\nNum Peaks: 1\n50 1\n")
-    (folder / "b.mgf.gz").write_bytes(gzip.compress(RECORD.format(1, 2).encode()))
-    with zipfile.ZipFile(tmp_path / "some.zip", "w") as archive:
-        for path in folder.iterdir():
-            archive.write(path, path.name)
-    for path in (folder, tmp_path / "some.zip"):
-        out = mzseek.ok("show", path)
-        assert "1 file of MSP, 1 file of MGF" in out
-        assert "2 spectra, nothing skipped" in out
-
-
-def test_without_structures_it_says_so_and_how_to_annotate(mzseek, mixed: Path) -> None:
-    out = mzseek.ok("show", mixed)
-    assert "none (no SMILES, no InChI)" in out
-    assert "does not annotate" not in out
-    assert out.splitlines()[-1] == f"Next: mzseek annotate {mixed} --out answers"
 
 
 def test_profile_spectra_are_pointed_out(mzseek, tmp_path: Path) -> None:
@@ -173,46 +137,7 @@ def test_a_file_with_only_rejects_is_status_1(mzseek, tmp_path: Path) -> None:
     assert not (tmp_path / "no.svg").exists()
 
 
-def test_what_cannot_be_shown_is_one_line(assert_refused, tmp_path: Path) -> None:
-    (tmp_path / "empty.mgf").touch()
-    (tmp_path / "text.md").write_text("a text")
-    (tmp_path / "folder").mkdir()
-    good = tmp_path / "good.mgf"
-    good.write_text(RECORD.format(1, 2))
-    for name, message in {
-        "absent.mgf": "no such file",
-        "empty.mgf": "the file is empty",
-        "text.md": "not a spectrum file",
-        "folder": "the folder holds no files",
-    }.items():
-        assert_refused(f"{name}: {message}", "show", tmp_path / name)
-        assert_refused(f"{name}: {message}", "show", good, tmp_path / name)
-        assert_refused(f"{name}: {message}", "show", tmp_path / name, "--spectrum", "x")
-    assert_refused("expected a name that ends in .svg", "show", good, "--svg", tmp_path / "x.png")
-    assert_refused("is a folder", "show", good, "--rejects", tmp_path / "folder")
-    assert_refused("is the file to be shown", "show", good, "--rejects", good)
-    for option in ("--svg", "--rejects"):
-        assert_refused("cannot be made", "show", good, option, tmp_path / "text.md" / "x.svg")
-    assert_refused(
-        "leave out --spectrum", "show", good, "--spectrum", "1", "--rejects", tmp_path / "r.tsv"
-    )
-    assert good.read_text() == RECORD.format(1, 2)
-
-
-def test_folders_of_mzseeks_own_are_named_with_the_command_that_shows_them(
-    assert_refused, small_set, trained, tmp_path: Path
-) -> None:
-    assert_refused(
-        f"is a prepared folder, expected spectra; `mzseek bands {small_set.folder}`",
-        "show", small_set.folder,
-    )  # fmt: skip
-    run = trained("bce").folder
-    assert_refused(f"is a run folder, expected spectra; `mzseek evaluate {run}`", "show", run)
-    for kind, command in {"molecule database": "database info", "data set": "show"}.items():
-        folder = tmp_path / kind
-        folder.mkdir()
-        (folder / "manifest.json").write_text(json.dumps({"kind": kind}))
-        assert_refused(f"is a {kind}, expected spectra; `mzseek {command} ", "show", folder)
+def test_folders_of_mzseeks_own_are_known() -> None:
     assert set(OWN_FOLDERS) == {build.KIND, layout.KIND, store_folder.KIND, training_run.KIND}
 
 
@@ -247,7 +172,7 @@ def test_very_long_texts_are_shortened(mzseek, tmp_path: Path) -> None:
 
 def test_the_documentation_shows_what_it_prints(tmp_path: Path) -> None:
     (tmp_path / "queries.mgf").write_bytes(DEMO_QUERIES.read_bytes())
-    command = [sys.executable, "-c", "from mzseek.cli import main; main()", "show", "queries.mgf"]
+    command = [*CLI, "show", "queries.mgf"]
     environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
     printed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True).stdout
     lines = [line.rstrip() for line in printed.decode().splitlines()]
@@ -256,20 +181,11 @@ def test_the_documentation_shows_what_it_prints(tmp_path: Path) -> None:
     assert shown.splitlines() == lines
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
 def test_it_fits_80_columns_and_any_encoding(encoding: str) -> None:
     environment = {**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": encoding}
-    command = [
-        sys.executable,
-        "-c",
-        "from mzseek.cli import main; main()",
-        "show",
-        str(DEMO_QUERIES),
-    ]
-    result = subprocess.run(
-        [*command, "--spectrum", "caffeine"], env=environment, capture_output=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
+    command = [*CLI, "show", str(DEMO_QUERIES), "--spectrum", "caffeine"]
+    result = subprocess.run(command, env=environment, capture_output=True, check=True)
     out = result.stdout.decode(encoding)
     assert "\x1b" not in out
     drawn = [line for line in out.splitlines() if not line.startswith(("Strongest", "All"))]
@@ -279,15 +195,8 @@ def test_it_fits_80_columns_and_any_encoding(encoding: str) -> None:
 
 
 def test_no_library_is_loaded_that_reading_does_not_need(tmp_path: Path) -> None:
-    code = (
-        "import sys; from mzseek.cli import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        "heavy = {'rdkit', 'torch', 'matplotlib', 'pyarrow', 'lxml', 'scipy', 'joblib'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code, "show", str(DEMO_QUERIES), "--svg", "drawn.svg", "--json"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert result.stdout.splitlines()[-1] == "[]", result.stdout + result.stderr
+    command = ["show", str(DEMO_QUERIES), "--svg", "drawn.svg", "--json"]
+    [(status, _, err, loaded)] = told([command], tmp_path)
+    assert status == 0, err
+    heavy = {"rdkit", "torch", "matplotlib", "pyarrow", "lxml", "scipy", "joblib"}
+    assert heavy & {*loaded} == set()

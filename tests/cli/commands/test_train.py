@@ -43,8 +43,7 @@ def test_a_run_ends_with_what_comes_next(mzseek, small: Prepared, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "candidates"),
-    [("run", "mass"), ("my runs/it's [1]", "formula"), ("run", "hard-mass-8")],
+    ("name", "candidates"), [("my runs/it's [1]", "formula"), ("run", "hard-mass-8")]
 )
 def test_the_command_that_comes_next_works_as_printed(
     name: str, candidates: str, mzseek, folder_with_negatives: Path, tmp_path: Path
@@ -100,14 +99,6 @@ def test_the_protocol_follows_the_steps_or_is_the_paper_s(
     assert "warning: the warm-up of 500 steps is longer than the run of 20" in text
 
 
-def test_json_is_the_last_line(mzseek, small: Prepared, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    facts = mzseek.json("train", small.folder, "--loss", "bce", *QUICK, "--out", out)
-    assert facts["out"] == str(out)
-    assert facts["best"] == Run.open(out).best
-    assert set(facts["best"]["tanimoto"]) == {"step", "value", "spread"}
-
-
 def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -> None:
     mzseek("train", small.folder, "--loss", "bce", *QUICK, "--out", tmp_path / "first")
     given = {
@@ -129,29 +120,17 @@ def test_every_option_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -
     )
 
 
-@pytest.mark.parametrize(
-    "flag",
-    [
-        ["--loss", "focal", "--gamma", "1"],
-        ["--loss", "emb-cos", "--pairwise"],
-    ],
-    ids=" ".join,
-)
-def test_options_of_one_loss_reach_the_run(
-    flag: list[str], mzseek, small: Prepared, tmp_path: Path
-) -> None:
-    mzseek.ok("train", small.folder, *flag, *QUICK, "--out", tmp_path / "run")
-    options = vars(Run.open(tmp_path / "run").loss.options)
-    assert options == (
-        {"gamma": 1.0} if "focal" in flag else {"temperature": 1 / 64, "pairwise": True}
-    )
-
-
-def test_an_offset_reaches_the_run(mzseek, small: Prepared, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    flags = ("--loss", "emb-cos", "--offset", "prior", *QUICK, "--out", out)
-    mzseek.ok("train", small.folder, *flags)
-    run = Run.open(out)
+def test_options_of_one_loss_reach_the_run(mzseek, small: Prepared, tmp_path: Path) -> None:
+    arguments = ("train", small.folder, *QUICK, "--out")
+    facts = mzseek.json(*arguments, tmp_path / "focal", "--loss", "focal", "--gamma", 1)
+    run = Run.open(tmp_path / "focal")
+    assert vars(run.loss.options) == {"gamma": 1.0}
+    assert (facts["out"], facts["best"]) == (str(run.folder), run.best)
+    assert set(facts["best"]["tanimoto"]) == {"step", "value", "spread"}
+    flags = ("--loss", "emb-cos", "--pairwise", "--offset", "prior")
+    mzseek.ok(*arguments, tmp_path / "pairwise", *flags)
+    run = Run.open(tmp_path / "pairwise")
+    assert vars(run.loss.options) == {"temperature": 1 / 64, "pairwise": True}
     assert Options.of_run(run).offset == "prior"
     assert run.metadata["offset"]["in_predictions"] is False
 
@@ -189,76 +168,3 @@ def test_defaults_are_those_of_the_options(mzseek, small: Prepared, monkeypatch,
     monkeypatch.setattr("mzseek.training.train.train", fit)
     mzseek.ok("train", small.folder, "--loss", "bce", "--out", tmp_path / "run")
     assert asked == [Options.of("bce")]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["absent", "--loss", "bce"], "absent: is no prepared folder"),
-        (["DATA", "--loss", "mse"], "loss 'mse' is unknown, expected one of: bce, focal"),
-        (["DATA", "--loss", "bce", "--model", "gpt"], "model 'gpt' is unknown, expected one of"),
-        (["DATA", "--loss", "fp-cos", "--candidates", "hard"], "it has: formula, mass"),
-        (["DATA", "--loss", "bce", "--epochs", "0"], "epochs is 0, expected more than 0"),
-        (
-            ["DATA", "--loss", "bce", "--temperature", "1"],
-            "loss bce: option 'temperature' is unknown, it has no options",
-        ),
-        (["DATA", "--loss", "bce", "--set", "encoder.depth=2"], "option 'depth' is unknown, expe"),
-        (["DATA", "--loss", "bce", "--set", "head.bias=2"], "part 'head' is unknown, expected one"),
-        (
-            ["DATA", "--loss", "bce", "--set", "encoder.dropout=x"],
-            "dropout is 'x', expected a number",
-        ),
-        (
-            ["DATA", "--loss", "bce", "--set", "encoder.dropout=1"],
-            "dropout is 1.0, expected 0 to less",
-        ),
-        (["DATA", "--loss", "bce", "--set", "gamma=2"], "expected PART.OPTION=VALUE"),
-        (["DATA", "--loss", "bce", "--bias", "one"], "bias 'one' is unknown"),
-        (["DATA", "--loss", "iou", "--offset", "prior"], "--offset prior: iou is no listwise loss"),
-        (["DATA", "--loss", "fp-cos", "--offset", "me"], "offset 'me' is unknown, expected one of"),
-        (["DATA", "--loss", "bce", "--protocol", "mine"], "protocol 'mine' is unknown, expected"),
-        (["DATA", "--loss", "bce", "--start-from", "nowhere"], "nowhere: is no run folder"),
-        (["DATA", "--loss", "bce", "--width", "10000000"], "GB; a width of "),
-        (["DATA", "--loss", "bce", "--width", "0"], "width is 0, expected more than 0"),
-        (["DATA", "--loss", "bce", "--width", "-5"], "width is -5, expected more than 0"),
-        (["DATA", "--loss", "bce", "--blocks", "100000000"], "ask for fewer blocks"),
-        (
-            ["DATA", "--loss", "bce", "--batch-size", "1000000000"],
-            "expected at most 52, the number",
-        ),
-        (["DATA", "--loss", "bce", "--threads", "1000000"], "expected at most 1,024"),
-        (["DATA", "--loss", "bce", "--lr", "1e36", "--warmup", "0"], "try a smaller --lr"),
-    ],
-    ids=lambda value: None if isinstance(value, str) else "-".join(value[2:]),
-)
-def test_bad_input_is_one_line_and_status_2(
-    arguments: list[str], message: str, mzseek, small: Prepared, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    given = [str(small.folder) if text == "DATA" else text for text in arguments]
-    quick = ["--width", "32", "--threads", "1"]
-    status, _, err = mzseek("train", *quick, *given, "--out", "run")
-    assert (status, err.count("\n")) == (2, 1)
-    assert err.startswith("mzseek: ")
-    assert message in err
-
-
-def test_a_folder_in_use_is_refused(mzseek, trained, small: Prepared, tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes.txt").write_text("x")
-    for out, message in (
-        (trained("bce").folder, "holds a run already; go on with --resume"),
-        (tmp_path / "mine", "exists and is no run"),
-    ):
-        status, text, err = mzseek("train", small.folder, "--loss", "bce", "--out", out)
-        assert (status, text, err.count("\n")) == (2, "", 1)
-        assert message in err
-
-
-def test_going_on_with_other_options_names_the_option(mzseek, trained, small: Prepared) -> None:
-    status, _, err = mzseek(
-        "train", small.folder, "--loss", "bce", *QUICK, "--out", trained("bce").folder, "--resume"
-    )
-    assert status == 2
-    assert "was begun with epochs 6, not 2" in err

@@ -16,7 +16,6 @@ from mzseek.decision.utilities import GOALS, SIMILARITY_GOALS, UTILITIES
 
 if TYPE_CHECKING:
     from mzseek.datasets.prepared import Prepared
-    from mzseek.decision.advice import BandRow
 
 # Mean probability of the first candidate on MassBank's test fold: 0.15 (bce) to 0.21 (emb-cos).
 _USUAL = 0.2
@@ -82,9 +81,15 @@ def advise(
     with watched() as progress:
         for kind in dict.fromkeys(kinds):
             bands = set_bands(
-                prepared, candidates, fold=fold, fingerprint=kind, similarity=similarity,
-                max_lists=lists, jobs=jobs, progress=progress,
-            )  # fmt: skip
+                prepared,
+                candidates,
+                fold=fold,
+                fingerprint=kind,
+                similarity=similarity,
+                max_lists=lists,
+                jobs=jobs,
+                progress=progress,
+            )
             medians[kind] = bands.medians()
     advice = ask(goal, medians, p_star, data_kind, similarity)
     if as_json:
@@ -95,8 +100,15 @@ def advise(
     for reason in advice.reasons:
         say(f"· {reason}")
     label = UTILITIES[similarity].label
-    _show_rows(advice.rows, label)
-    pairs = _pairs(data, candidates, similarity)
+    lost_columns = f"most lost in {label}", "most lost in HR@1"
+    table = new_table("fingerprint", "σ min", "σ max", *lost_columns)
+    for row in advice.rows:
+        lost = f"{100 * row.similarity_loss:.1f}", f"{100 * row.hit_loss:.1f}"
+        table.add_row(row.fingerprint, f"{row.low:.3f}", f"{row.high:.3f}", *lost)
+    show(table)
+    words = ["mzseek", "bands", str(data), "--candidates", candidates, "--against", "pairs"]
+    words += [] if similarity == "tanimoto" else ["--similarity", similarity]
+    pairs = shlex.join(words)
     say(
         f"[dim]{label} of the truth with its candidates, medians of up to {lists} "
         f"{plain(candidates)} lists; points lost by the wrong decision where the best "
@@ -104,23 +116,6 @@ def advise(
         f"of all pairs: for a guarantee see `{plain(pairs, _COMMAND)}`.[/dim]"
     )
     _show_commands(data, prepared, advice.fingerprint, advice.loss, candidates)
-
-
-def _show_rows(rows: "list[BandRow]", label: str) -> None:
-    table = new_table()
-    table.add_column("fingerprint")
-    for head in ("σ min", "σ max", f"most lost in {label}", "most lost in HR@1"):
-        table.add_column(head, justify="right")
-    for row in rows:
-        lost = f"{100 * row.similarity_loss:.1f}", f"{100 * row.hit_loss:.1f}"
-        table.add_row(row.fingerprint, f"{row.low:.3f}", f"{row.high:.3f}", *lost)
-    show(table)
-
-
-def _pairs(data: Path, candidates: str, similarity: str) -> str:
-    words = ["mzseek", "bands", data, "--candidates", candidates, "--against", "pairs"]
-    words += [] if similarity == "tanimoto" else ["--similarity", similarity]
-    return shlex.join(map(str, words))
 
 
 def _show_commands(
@@ -137,21 +132,12 @@ def _show_commands(
             f"A fingerprint is chosen when data are prepared, here from DATASET, where "
             f"{plain(source)} is:"
         )
-        say_next(
-            "mzseek",
-            "prepare",
-            "DATASET",
-            "--fingerprint",
-            fingerprint,
-            *others,
-            "--out",
-            suggested,
-        )
+        how = ("--fingerprint", fingerprint, *others)
+        say_next("mzseek", "prepare", "DATASET", *how, "--out", suggested)
         # Negatives are mined for one preparation; the lists of the data set come along.
         data, candidates = suggested, prepared.measured_on(candidates)
-    say_next(
-        "mzseek", "train", data, "--loss", loss, "--candidates", candidates, "--out", f"runs/{loss}"
-    )
+    how = ("--loss", loss, "--candidates", candidates)
+    say_next("mzseek", "train", data, *how, "--out", f"runs/{loss}")
 
 
 def _from_run(folder: Path, candidates: str, data: Path) -> float:

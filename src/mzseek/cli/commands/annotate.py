@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mzseek.annotation.config import (
-    INSTRUMENTS,
-    SETTINGS,
-    AnnotateConfig,
-    larger_databases,
-)
+from mzseek.annotation.config import INSTRUMENTS, AnnotateConfig, larger_databases
 from mzseek.cli.options import EXISTS, IS_LIBRARY, Check, FormerName, Jobs, options_of
 from mzseek.cli.output import (
     new_table,
     only_json,
     plain,
-    pluralize,
     print_json,
     say,
     show,
@@ -28,6 +22,7 @@ from mzseek.cli.output import (
 )
 from mzseek.core.errors import AnnotationError
 from mzseek.core.registry import check_name
+from mzseek.core.text import pluralize
 
 if TYPE_CHECKING:
     from mzseek.annotation.annotation import Annotation, Candidate
@@ -43,31 +38,19 @@ def show_annotations(annotations: "Sequence[Annotation]") -> None:
     if not annotations:
         say("No feature was answered.")
         return
+    heads = ("feature", "m/z", "ion", "formula", "best candidate", "confidence", "set", "level")
     table = new_table()
-    for name in (
-        "feature",
-        "m/z",
-        "ion",
-        "formula",
-        "best candidate",
-        "confidence",
-        "set",
-        "level",
-    ):
-        right = name in ("m/z", "confidence", "set")
-        table.add_column(name, justify="right" if right else "left", no_wrap=right)
+    for head in heads:
+        right = head in ("m/z", "confidence", "set")
+        table.add_column(head, justify="right" if right else "left", no_wrap=right)
     for annotation in annotations:
         best = annotation.best
-        table.add_row(
-            plain(annotation.feature.name, 30),
-            f"{annotation.feature.precursor_mz:.4f}",
-            plain(best.adduct) if best else "",
-            plain(best.formula) if best else "",
-            plain(_named(best), _WIDE) if best else "no candidate of this mass",
-            f"{annotation.confidence:.0%}" if best else "",
-            f"{annotation.set_size:,}" if best else "",
-            annotation.level.number,
-        )
+        cells = ["", "", "no candidate of this mass", "", ""]
+        if best:
+            cells = [plain(best.adduct), plain(best.formula), plain(_named(best), _WIDE)]
+            cells += [f"{annotation.confidence:.0%}", f"{annotation.set_size:,}"]
+        name, mz = plain(annotation.feature.name, 30), f"{annotation.feature.precursor_mz:.4f}"
+        table.add_row(name, mz, *cells, annotation.level.number)
     show(table)
     say("[dim]confidence: probability that the best candidate is the molecule, and in the database "
         "at all; set: candidates that hold it with the stated coverage[/dim]")  # fmt: skip
@@ -92,15 +75,10 @@ def _show_candidates(annotation: "Annotation") -> None:
     for name in ("rank", "probability", "candidate", "formula", "ion", "explained", "set"):
         table.add_column(name, justify="right" if name in ("probability", "explained") else "left")
     for rank, candidate in enumerate(annotation.candidates[:_CANDIDATES], 1):
-        table.add_row(
-            str(rank),
-            f"{candidate.probability:.1%}",
-            plain(_named(candidate), _WIDE),
-            plain(candidate.formula),
-            plain(candidate.adduct),
-            f"{candidate.explained:.0%}",
-            "in" if candidate.in_set else "",
-        )
+        texts = (plain(_named(candidate), _WIDE), plain(candidate.formula), plain(candidate.adduct))
+        shares = f"{candidate.probability:.1%}", f"{candidate.explained:.0%}"
+        in_set = "in" if candidate.in_set else ""
+        table.add_row(str(rank), shares[0], *texts, shares[1], in_set)
     show(table)
     left = annotation.scored - min(len(annotation.candidates), _CANDIDATES)
     if left > 0:
@@ -147,7 +125,6 @@ def _check_instrument(name: object) -> None:
 
 @options_of(
     AnnotateConfig,
-    SETTINGS,
     library=IS_LIBRARY,
     instrument=Check(_check_instrument),
     expected_in_database=FormerName("--known"),
@@ -240,9 +217,8 @@ def _run(
 
     with watched() as progress:
         done = annotate_files(
-            files, out, config, settings=settings, progress=progress, log=say,
-            **how,
-        )  # fmt: skip
+            files, out, config, settings=settings, progress=progress, log=say, **how
+        )
     tell(done)
     if as_json:
         print_json({"out": str(done.out), **done.counts, "levels": done.levels})
@@ -333,13 +309,8 @@ def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
     if as_json:
         from mzseek.export.json_array import annotation_object
 
-        print_json(
-            {
-                "answers": [annotation_object(annotation) for annotation in annotations],
-                "set_aside": len(skipped),
-                "left": run.left,
-            }
-        )
+        answers = [annotation_object(annotation) for annotation in annotations]
+        print_json({"answers": answers, "set_aside": len(skipped), "left": run.left})
     if run.left > 0 or any(annotation.candidates for annotation in annotations):
         return ""
     return _why_nothing(run.records, len(annotations))

@@ -9,8 +9,9 @@ import typer
 
 from mzseek.chem.fingerprinting import FINGERPRINTS, PAPER_FINGERPRINTS
 from mzseek.cli.options import AsJson, Jobs, Lists, PreparedFolder, refuse_fingerprint
-from mzseek.cli.output import new_table, plain, pluralize, print_json, say, show, watched
+from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import DatasetError, require
+from mzseek.core.text import pluralize
 from mzseek.decision.utilities import BAND_SIMILARITIES
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def bands(
     requested = list(dict.fromkeys(expanded(fingerprint or [])))
     for kind in requested:
         refuse_fingerprint(kind)
-    if figure and figure.suffix != ".svg":
-        raise DatasetError(f"{figure}: expected a name that ends in .svg")
     if figure:
+        if figure.suffix != ".svg":
+            raise DatasetError(f"{figure}: expected a name that ends in .svg")
         require("matplotlib", "a figure")
     from mzseek.datasets.bands import set_bands
     from mzseek.datasets.prepared import Prepared
@@ -83,17 +84,13 @@ def bands(
 
             partial.write_text(bands_svg(by_kind, similarity), encoding="utf-8")
     if as_json:
-        print_json(
-            {
-                "similarity": similarity,
-                "candidates": candidates,
-                "fold": fold,
-                "against": against,
-                "lists": {kind: int(bands.usable.sum()) for kind, bands in by_kind.items()},
-                "medians": {kind: bands.medians() for kind, bands in by_kind.items()},
-                "twins": {kind: _with_twins(bands) for kind, bands in by_kind.items()},
-            }
-        )
+        asked = {"similarity": similarity, "candidates": candidates, "fold": fold}
+        found = {
+            "lists": {kind: int(bands.usable.sum()) for kind, bands in by_kind.items()},
+            "medians": {kind: bands.medians() for kind, bands in by_kind.items()},
+            "twins": {kind: _with_twins(bands) for kind, bands in by_kind.items()},
+        }
+        print_json(asked | {"against": against} | found)
         return
     _show(by_kind, similarity, candidates, fold, against)
     if figure:
@@ -125,10 +122,7 @@ def _show(
             alone, "list has nothing to compare and is", "lists have nothing to compare and are"
         )
         say(f"[yellow]{missing} left out[/yellow]")
-    table = new_table()
-    table.add_column("fingerprint")
-    for head in ("σ min", "σ max", "σ max − σ min", "lists with σ max = 1"):
-        table.add_column(head, justify="right")
+    table = new_table("fingerprint", "σ min", "σ max", "σ max − σ min", "lists with σ max = 1")
     for kind, of_kind in by_kind.items():
         medians = of_kind.medians()
         cells = [f"{medians[name]:.3f}" for name in ("low", "high", "width")]

@@ -11,20 +11,19 @@ from mzseek.cli.options import (
     EXISTS,
     IS_DATABASE,
     IS_FOLDER,
-    Address,
     AsJson,
     By,
     DatabaseOption,
-    EngineName,
+    EngineOptions,
     Jobs,
     Out,
     Ppm,
     PreparedFolder,
     SpectrumFiles,
+    options_of,
 )
 from mzseek.cli.output import (
     plain,
-    pluralize,
     print_json,
     say,
     say_next,
@@ -34,6 +33,8 @@ from mzseek.cli.output import (
 )
 from mzseek.core.errors import DatasetError
 from mzseek.core.registry import EQUAL_IN, PUBLIC_SETS, check_name
+from mzseek.core.text import pluralize
+from mzseek.datasets.options import BuildOptions
 
 data_app = typer.Typer(
     help="Get, build and check data sets, and match their candidates.", no_args_is_help=True
@@ -76,6 +77,7 @@ def get(
 
 
 @data_app.command("build")
+@options_of(BuildOptions, with_ranges=True)
 def build(
     libraries: SpectrumFiles,
     out: Out,
@@ -93,24 +95,8 @@ def build(
         Path | None,
         typer.Option(help="Keep the database of --molecules here; else it is temporary."),
     ] = None,
-    priority: Annotated[
-        list[str] | None,
-        typer.Option(help="Sources that full lists are filled from first. Several times."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="For the split and the candidates.")] = 0,
-    similarity: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Tanimoto at which molecules share a cluster.")
-    ] = 0.6,
-    keep_formulas_together: Annotated[
-        bool, typer.Option(help="Never split molecules of one formula between folds.")
-    ] = False,
-    ppm: Annotated[float, typer.Option(min=0.0, help="Mass window of the candidates.")] = 10.0,
-    precursor_ppm: Annotated[
-        float, typer.Option(min=0.0, help="Largest error of the precursor m/z.")
-    ] = 20.0,
-    max_candidates: Annotated[int, typer.Option(min=1, help="Truth included.")] = 256,
-    keep_stereo: Annotated[bool, typer.Option(help="Keep stereo in SMILES.")] = False,
     jobs: Jobs = None,
+    **options: Any,
 ) -> None:
     """Make a data set like MassSpecGym from your own annotated spectra.
 
@@ -125,27 +111,17 @@ def build(
     if database is not None and keep_database is not None:
         raise DatasetError("--keep-database is for what --molecules gives, --database is kept")
     from mzseek.database import Database
-    from mzseek.datasets.build import BuildOptions, build_dataset
+    from mzseek.datasets.build import build_dataset
     from mzseek.datasets.files import read_rejects
 
-    options = BuildOptions(
-        seed=seed,
-        similarity=similarity,
-        keep_formulas_together=keep_formulas_together,
-        candidate_ppm=ppm,
-        precursor_ppm=precursor_ppm,
-        max_candidates=max_candidates,
-        keep_stereo=keep_stereo,
-        priorities=tuple(priority or ()),
-    )
     replaces = out.exists() and any(out.iterdir()) if out.is_dir() else False
     source = Database.open(database) if database is not None else molecules or []
     goes_on = resumable(RESUME_SAME_COMMAND) if keep_database else contextlib.nullcontext()
     with goes_on, watched() as progress:
+        how = BuildOptions(**options | {"priorities": tuple(options["priorities"] or ())})
         manifest = build_dataset(
-            libraries, source, out, options,
-            keep_database=keep_database, jobs=jobs, progress=progress,
-        )  # fmt: skip
+            libraries, source, out, how, keep_database=keep_database, jobs=jobs, progress=progress
+        )
     if replaces:
         say(f"{plain(out)} was replaced.")
     counts = manifest["counts"]
@@ -195,6 +171,7 @@ def check(
 
 
 @data_app.command("match")
+@options_of(EngineOptions)
 def match(
     data: PreparedFolder,
     database: DatabaseOption,
@@ -211,10 +188,8 @@ def match(
         int, typer.Option(min=5, help="Molecules at the most that a list is drawn from.")
     ] = 512,
     seed: Annotated[int, typer.Option(min=0, help="For the draw.")] = 0,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
     as_json: AsJson = False,
+    **engine: Any,
 ) -> None:
     """Draw candidates that nothing but the spectrum tells from the truth.
 
@@ -227,12 +202,11 @@ def match(
     from mzseek.database import Database
     from mzseek.datasets.prepared import Prepared
     from mzseek.evidence.decoys import add_matched
-    from mzseek.parallel import engine_named
 
     with watched() as progress:
         _, metadata = add_matched(
             Prepared.open(data), Database.open(database), by=by, name=name, ppm=ppm, keep=keep,
-            pool=pool, seed=seed, engine=engine_named(engine, jobs, address), progress=progress,
+            pool=pool, seed=seed, engine=EngineOptions(**engine).start(), progress=progress,
         )  # fmt: skip
     if as_json:
         print_json(metadata)

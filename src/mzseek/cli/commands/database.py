@@ -1,31 +1,30 @@
 """``mzseek database``: build and search molecule databases."""
 
-import csv
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mzseek.cli.errors import RESUME_SAME_COMMAND, one_line, resumable
 from mzseek.cli.options import (
     EXISTS,
-    Address,
     AsJson,
     DatabaseFolder,
-    EngineName,
+    EngineOptions,
     Fingerprint,
     Jobs,
     Out,
     options_of,
 )
-from mzseek.cli.output import plain, pluralize, print_json, say, show_skipped, watched
+from mzseek.cli.output import plain, print_json, say, show_skipped, watched
 from mzseek.core.errors import DatabaseError
+from mzseek.core.text import pluralize
 
 if TYPE_CHECKING:
-    from mzseek.database import Matches
+    from mzseek.database import Database, Matches
 
 database_app = typer.Typer(
     help="Build a molecule database and look molecules up in it.", no_args_is_help=True
@@ -38,7 +37,7 @@ Source = Annotated[
 
 
 @dataclass
-class BuildOptions:
+class BuildOptions(EngineOptions):
     """Options of every command that builds a database."""
 
     fingerprint: Fingerprint = "morgan2"
@@ -49,9 +48,6 @@ class BuildOptions:
     keep_stereo: Annotated[bool, typer.Option("--keep-stereo", help="Keep stereo in SMILES.")] = (
         False
     )
-    jobs: Jobs = None
-    engine: EngineName = "local"
-    address: Address = None
 
 
 @database_app.command("build")
@@ -91,10 +87,7 @@ def build(
 
 @database_app.command("hmdb")
 @options_of(BuildOptions)
-def hmdb(
-    out: Out = Path("hmdb"),
-    **options: Any,
-) -> None:
+def hmdb(out: Out = Path("hmdb"), **options: Any) -> None:
     """Build one of human metabolites, from the table in the pyopenms package.
 
     Needs `pip install 'mzseek[hmdb]'` and nothing else: no download, no account.
@@ -125,13 +118,12 @@ def pubchem(
 
 
 @database_app.command("add")
+@options_of(EngineOptions)
 def add(
     store: DatabaseFolder,
     molecules: Annotated[list[Path], typer.Argument(help="As for `database build`."), EXISTS],
     source: Source = None,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
+    **engine: Any,
 ) -> None:
     """Add molecules. The old database stays as it is until the new one is whole.
 
@@ -139,15 +131,12 @@ def add(
     """
     from mzseek.database import Database, add_molecules
     from mzseek.database.sources import file_sources
-    from mzseek.parallel import engine_named
 
     database = Database.open(store)
-    before = len(database)
+    before, sources = len(database), file_sources(molecules, source=source)
     with resumable(RESUME_SAME_COMMAND), watched() as progress:
-        added = add_molecules(
-            database, file_sources(molecules, source=source),
-            engine=engine_named(engine, jobs, address), progress=progress,
-        )  # fmt: skip
+        worker = EngineOptions(**engine).start()
+        added = add_molecules(database, sources, engine=worker, progress=progress)
     say(f"{len(added) - before:,} new molecules")
     show_database(added)
 
@@ -219,37 +208,10 @@ def export(
     Example: mzseek database export candidates candidates.tsv
     """
     from mzseek.database import Database
-    from mzseek.database.formats.tables import EXPORTED
-    from mzseek.io import atomic_file, sole_writer
-    from mzseek.io.manifest import overlap
-    from mzseek.io.text_tables import visible
+    from mzseek.database.export import export_molecules
 
-    database = Database.open(store)
-    if out.suffix not in (".tsv", ".csv", ".smi"):
-        raise DatabaseError(f"{out}: expected a name that ends in .tsv, .csv or .smi")
-    if reason := overlap(out, [database.folder]):
-        raise DatabaseError(f"{out}: {reason}; name another file")
-    done = 0
-    with (
-        watched() as progress,
-        sole_writer(out, "exporting molecules"),
-        atomic_file(out) as partial,
-        partial.open("w", newline="", encoding="utf-8") as stream,
-    ):
-
-        def batches() -> Iterator[Any]:
-            nonlocal done
-            for batch in database.batches(EXPORTED):
-                yield batch
-                done += batch.num_rows
-                progress("exporting", done, len(database))
-
-        if out.suffix == ".smi":
-            for batch in batches():
-                pairs = zip(batch["smiles"].to_pylist(), batch["key"].to_pylist(), strict=True)
-                stream.writelines(f"{visible(smiles)} {visible(key)}\n" for smiles, key in pairs)
-        else:
-            _write_molecules(stream, batches(), delimiter="\t" if out.suffix == ".tsv" else ",")
+    with watched() as progress:
+        done = export_molecules(Database.open(store), out, progress=progress)
     say(f"{done:,} molecules in {plain(out)}")
 
 
@@ -299,86 +261,56 @@ def search(
         raise DatabaseError(f"--adduct is for --precursor and --masses, not for {criteria[0]}")
     from mzseek.chem.formulas import parse_formula
     from mzseek.database import Database
+    from mzseek.database.export import write_molecules
     from mzseek.database.search import ADDED_COLUMNS, look_up, read_queries, typed_queries
 
     database = Database.open(store)
     database.require_sources(priority or ())
     capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
     if inchikey is not None:
-        _write_molecules(sys.stdout, [database.by_key(inchikey).table])
-    elif like is not None:
-        _write_molecules(sys.stdout, [database.by_similarity(like, top).table], ("similarity",))
-    elif formula is not None:
+        write_molecules(sys.stdout, [database.by_key(inchikey).table])
+        return
+    if like is not None:
+        write_molecules(sys.stdout, [database.by_similarity(like, top).table], ("similarity",))
+        return
+    if formula is not None:
         molecules = database.by_formula(formula, **capping)
-        _write_molecules(sys.stdout, [molecules.table])
+        write_molecules(sys.stdout, [molecules.table])
         if not len(molecules):
             _warn(f"no molecule has the formula {parse_formula(formula)}")
-        _warn_capped([molecules] if molecules.capped else [])
+        _warn_capped([molecules])
+        return
+    skipped: list[tuple[str, str]] = []
+    if masses is None:
+        queries = typed_queries(mass or [], precursor or [], adduct or [])
     else:
-        skipped: list[tuple[str, str]] = []
-        if masses is None:
-            queries = typed_queries(mass or [], precursor or [], adduct or [])
-        else:
-            queries = read_queries(masses, adduct or [], lambda *why: skipped.append(why))
-        capped: list[Matches] = []
-        empty = 0
+        queries = read_queries(masses, adduct or [], lambda *why: skipped.append(why))
+    capped: list[Matches] = []
+    empty = 0
 
-        def tables() -> Iterator[Any]:
-            nonlocal empty
-            for query in queries:
-                molecules = look_up(database, query, ppm, **capping)
-                empty += not molecules.total
-                if molecules.capped:
-                    capped.append(molecules)
-                yield molecules.table
+    def tables() -> Iterator[Any]:
+        nonlocal empty
+        for query in queries:
+            molecules = look_up(database, query, ppm, **capping)
+            empty += not molecules.total
+            if molecules.capped:
+                capped.append(molecules)
+            yield molecules.table
 
-        _write_molecules(sys.stdout, tables(), ADDED_COLUMNS)
-        _warn_capped(capped)
-        if empty and len(queries) > 1:
-            _warn(f"{empty:,} of {len(queries):,} queries found nothing")
-        if skipped:
-            examples = [
-                f"{where.removeprefix(f'{masses}: ')}: {reason}"
-                for where, reason in skipped[:_SHOWN_REJECTS]
-            ]
-            if len(skipped) > _SHOWN_REJECTS:
-                examples.append(f"and {len(skipped) - _SHOWN_REJECTS:,} more")
-            _warn(f"{masses}: skipped {len(skipped):,}: {'; '.join(examples)}")
+    write_molecules(sys.stdout, tables(), ADDED_COLUMNS)
+    _warn_capped(capped)
+    if empty and len(queries) > 1:
+        _warn(f"{empty:,} of {len(queries):,} queries found nothing")
+    if skipped:
+        shown = skipped[:_SHOWN_REJECTS]
+        examples = [f"{where.removeprefix(f'{masses}: ')}: {reason}" for where, reason in shown]
+        if len(skipped) > len(shown):
+            examples.append(f"and {len(skipped) - len(shown):,} more")
+        _warn(f"{masses}: skipped {len(skipped):,}: {'; '.join(examples)}")
 
 
-def _write_molecules(
-    stream: TextIO, tables: "Iterable[Any]", extra: tuple[str, ...] = (), delimiter: str = "\t"
-) -> None:
-    """Write tables of molecules below one header.
-
-    Control characters are replaced, and names of molecules are no formulas for a spreadsheet.
-    """
-    from mzseek.database.formats.tables import EXPORTED
-    from mzseek.io.text_tables import list_cell, text_cell, visible
-
-    def cell(name: str, value: Any) -> str:
-        if isinstance(value, list):
-            return list_cell(value)
-        if name == "ppm":
-            return f"{round(value, 3) + 0.0:.3f}"  # never -0.000
-        if isinstance(value, float):
-            return f"{value:.6f}"
-        return text_cell(value) if name == "query" else visible(value)
-
-    names = (*EXPORTED, *extra)
-    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
-    has_header = False
-    for table in tables:  # the first query may be refused: then nothing is written
-        if not has_header:
-            writer.writerow(names)
-            has_header = True
-        for row in zip(*(table[name].to_pylist() for name in names), strict=True):
-            writer.writerow(cell(name, value) for name, value in zip(names, row, strict=True))
-    if not has_header:
-        writer.writerow(names)
-
-
-def _warn_capped(capped: "list[Matches]") -> None:
+def _warn_capped(matches: "list[Matches]") -> None:
+    capped = [molecules for molecules in matches if molecules.capped]
     if capped:
         shown, total = sum(map(len, capped)), sum(molecules.total for molecules in capped)
         of = f" of {len(capped):,} queries" if len(capped) > 1 else ""
@@ -390,19 +322,24 @@ def _warn(text: str) -> None:
     print(f"mzseek: {one_line(text)}", file=sys.stderr)
 
 
-def _build(
-    sources: Any, out: Path, *, jobs: int | None, engine: str, address: str | None, **options: Any
-) -> None:
+def _build(sources: Any, out: Path, **options: Any) -> None:
     from mzseek.database import build_database
-    from mzseek.parallel import engine_named
 
+    chosen = BuildOptions(**options)
     with resumable(RESUME_SAME_COMMAND), watched() as progress:
-        worker = engine_named(engine, jobs, address)
-        database = build_database(sources, out, **options, engine=worker, progress=progress)
+        database = build_database(
+            sources,
+            out,
+            fingerprint=chosen.fingerprint,
+            nearest=chosen.nearest,
+            keep_stereo=chosen.keep_stereo,
+            engine=chosen.start(),
+            progress=progress,
+        )
     show_database(database)
 
 
-def show_database(database: Any) -> None:
+def show_database(database: "Database") -> None:
     """Print the size and the sources of a database, and the records that were skipped."""
     from mzseek.datasets.files import read_rejects
 

@@ -7,9 +7,10 @@ import typer
 
 from mzseek.chem.fingerprinting import FINGERPRINTS
 from mzseek.cli.options import EXISTS, IS_FINGERPRINT, AsJson
-from mzseek.cli.output import new_table, plain, pluralize, print_json, say, show
+from mzseek.cli.output import new_table, plain, print_json, say, show
 from mzseek.core.errors import DecisionError
 from mzseek.core.registry import check_name
+from mzseek.core.text import pluralize
 from mzseek.decision.utilities import WITHIN
 
 if TYPE_CHECKING:

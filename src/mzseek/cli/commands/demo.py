@@ -70,10 +70,13 @@ def _make(out: Path, seed: int, epochs: int) -> None:
     _step(3, "Training two losses, and what they must beat")
     runs = _train(prepared, out / "runs", seed, epochs)
     _step(4, "What each is good at")
-    shown = _evaluate(runs)
-    show_tradeoff(shown)
-    from mzseek.export.run_pages import write_runs_page
+    from mzseek.bundle.subset import SETTING
+    from mzseek.evaluation.scored import Scoring
+    from mzseek.export.run_pages import evaluate_runs, write_runs_page
 
+    with watched() as progress:
+        shown = evaluate_runs(list(runs.values()), Scoring(candidates=SETTING), progress=progress)
+    show_tradeoff(shown)
     page = write_runs_page(shown, out / "index.html")
     say(
         f"\nDone in {time.perf_counter() - start:.0f} s.\n{look}\n"
@@ -157,15 +160,6 @@ def _train(prepared: "Prepared", out: Path, seed: int, epochs: int) -> dict[str,
     for name, run in runs.items():
         say(f"{name}: {run.metadata['seconds']:.0f} s")
     return runs
-
-
-def _evaluate(runs: dict[str, Any]) -> list[Any]:
-    from mzseek.bundle.subset import SETTING
-    from mzseek.evaluation.scored import Scoring
-    from mzseek.export.run_pages import evaluate_runs
-
-    with watched() as progress:
-        return evaluate_runs(list(runs.values()), Scoring(candidates=SETTING), progress=progress)
 
 
 def _step(number: int, title: str) -> None:

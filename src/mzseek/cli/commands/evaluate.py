@@ -3,9 +3,9 @@
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,10 +20,14 @@ from mzseek.cli.options import (
     TieRule,
     either,
 )
-from mzseek.cli.output import new_table, plain, pluralize, print_json, say, show, watched
+from mzseek.cli.output import new_table, plain, print_json, say, show, watched
 from mzseek.core.errors import RunError
 from mzseek.core.registry import FOLDS, IDENTITIES, POOLED_BY, TIES, check_name
-from mzseek.core.text import distinct_labels
+from mzseek.core.text import distinct_labels, pluralize
+
+if TYPE_CHECKING:
+    from mzseek.evaluation.posterior_report import PosteriorReport
+    from mzseek.evaluation.run_scores import RunScores
 
 _GAIN, _UNIFORM, _RANDOM = "gain over it", "uniform", "random"
 _WITHIN = {"candidates": "among candidates", "all": "any fingerprint"}
@@ -32,35 +36,6 @@ _WITHIN = {"candidates": "among candidates", "all": "any fingerprint"}
 def _refuse_prior(text: str) -> None:
     if text != _UNIFORM:
         IS_RUN.refuse(text)
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """What was computed for a run, over single spectra or over molecules.
-
-    Attributes
-    ----------
-    values : Evaluation
-    posteriors : PosteriorReport or None
-    bits : Bits or None
-    channels : Contributions or None
-        Of a fitted run: what each of its channels brings.
-    """
-
-    values: Any
-    posteriors: Any = None
-    bits: Any = None
-    channels: Any = None
-
-    def to_dict(self) -> dict[str, Any]:
-        record: dict[str, Any] = self.values.to_dict()
-        record |= self.posteriors.to_dict() if self.posteriors else {}
-        record |= {"channels": self.channels.to_dict()} if self.channels else {}
-        return record | ({"bits": self.bits.to_dict()} if self.bits else {})
-
-
-# Of single spectra, and of the spectra of each molecule pooled where that was asked for.
-_Both = tuple[_Scores, _Scores | None]
 
 
 def evaluate(
@@ -129,24 +104,26 @@ def evaluate(
     Example: mzseek evaluate runs/emb-cos --candidates formula --control runs/blind
     """
     prior = None if bits_over in (None, _UNIFORM) else Path(str(bits_over))
-    for name, other in (("--control", control), ("--bits-over", prior)):
-        if other is not None and other.samefile(run):
-            raise RunError(f"{name} {other}: is the run itself; name another to compare with")
+    for name, path in (("--control", control), ("--bits-over", prior)):
+        if path is not None and path.samefile(run):
+            raise RunError(f"{name} {path}: is the run itself; name another to compare with")
     if together is not None:
         check_name(POOLED_BY, together, "together", RunError)
-    from mzseek.evaluation.information_gain import information_gain
+    from mzseek.evaluation.evaluate import mces_of_best
+    from mzseek.evaluation.leaderboard import write_leaderboard
+    from mzseek.evaluation.run_scores import score_run
     from mzseek.evaluation.scored import Scoring
     from mzseek.io import atomic_file, sole_writer
     from mzseek.io.manifest import overlap
+    from mzseek.metrics import bootstrap
     from mzseek.runs.run import Run
 
     if table and (reason := overlap(table, [run])):
         raise RunError(f"{table}: {reason}; name another --table")
     opened = Run.open(run)
     control_run, prior_run = (Run.open(path) if path else None for path in (control, prior))
-    how = Scoring(
-        fold, candidates or opened.measured_on, similarity, ties, identity  # type: ignore[arg-type]
-    )  # fmt: skip
+    setting = candidates or opened.measured_on
+    how = Scoring(fold, setting, similarity, ties, identity)  # type: ignore[arg-type]
     if decode and not len(opened.open_data(data).in_fold("val")):
         decode = False
         say("[yellow]no val spectra to calibrate on: nothing is decoded[/yellow]")
@@ -155,35 +132,46 @@ def evaluate(
             stack.enter_context(sole_writer(table, "writing a table"))
             partial = stack.enter_context(atomic_file(table))
         source: dict[str, Any] = {"data": data, "progress": stack.enter_context(watched())}
-        single, pooled = _scores(opened, how, decode, together is not None, source)
-        against: _Both | None = None
+        scope = {"decode": decode, "pool": together is not None}
+        scores = score_run(opened, how, **scope, **source)
+        other: RunScores | None = None
         if control_run:  # a run without a fingerprint is scored as it was trained
-            same = (
-                how
-                if control_run.description.reports_fingerprint
-                else replace(how, similarity=None)
-            )
-            against = _scores(control_run, same, decode, together is not None, source)
+            predicts = control_run.description.reports_fingerprint
+            same = how if predicts else replace(how, similarity=None)
+            other = score_run(control_run, same, **scope, **source)
         if bits_over or table:
-            single = replace(single, bits=information_gain(opened, prior_run, how, **source))
-            if pooled:
-                bits = information_gain(opened, prior_run, how, pooled=True, **source)
-                pooled = replace(pooled, bits=bits)
-        if table:
-            rows = (pooled or single).bits.to_tsv(opened.open_data(data))
-            partial.write_text(rows, encoding="utf-8")
-    distance = _distance(opened, how, mces, data) if mces else None
+            scores = scores.with_bits(opened, prior_run, how, **source)
+        bits = (scores.pooled or scores).bits
+        if table and bits:
+            partial.write_text(bits.to_tsv(opened.open_data(data)), encoding="utf-8")
+    distance = None
+    if mces:
+        distances, *_ = mces_of_best(opened, how, molecules=mces, data=data)
+        distance = bootstrap(distances, bounds=None)
     if leaderboard is not None:
-        _write_leaderboard(opened, leaderboard, mces, data)
+        with watched() as progress:
+            tables = write_leaderboard(opened, leaderboard, mces=mces, data=data, progress=progress)
+        say(
+            f"Leaderboard: {', '.join(map(plain, tables))} [dim](test fold, hits by inchikey, 95 % "
+            "intervals over spectra as the leaderboard's own)[/dim]"
+        )
     if as_json:
-        print_json(_to_dict((single, pooled), against, distance))
+        record = scores.to_dict(other)
+        if distance:
+            has_interval = distance.low < distance.high
+            record["mces@1"] = distance.mean
+            record["intervals"]["mces@1"] = [distance.low, distance.high] if has_interval else None
+        print_json(record | ({"control": other.to_dict()} if other else {}))
         return
     for warning in opened.metadata["warnings"]:
         say(f"[yellow]warning:[/yellow] {plain(warning)}")
     folders = list(dict.fromkeys(path for path in (run, control, prior) if path))
     label = dict(zip(folders, distinct_labels(folders, taken=(_GAIN, _RANDOM)), strict=True))
     heads = [label[path] for path in (run, control) if path]
-    _show((single, pooled), heads, against, label[prior] if prior else _UNIFORM)
+    prior_label = label[prior] if prior else _UNIFORM
+    _show_scores(scores, other, heads, prior_label, "spectra")
+    if scores.pooled:
+        _show_scores(scores.pooled, other and other.pooled, heads, prior_label, "molecules")
     if distance:
         interval = f"({distance.low:.2f}…{distance.high:.2f})"
         if distance.low == distance.high:  # a distance has no upper limit to reckon with
@@ -196,100 +184,33 @@ def evaluate(
         say(f"Table: {plain(table)}")
 
 
-def _scores(run: Any, how: Any, decode: bool, together: bool, source: dict[str, Any]) -> _Both:
-    """Score a run, and where asked for decode its posterior and pool spectra of a molecule."""
-    from mzseek.evaluation.evaluate import evaluate
-    from mzseek.evaluation.information_gain import contributions_of
-    from mzseek.evaluation.posterior_report import posterior_report
-
-    is_fitted = decode and run.description.fitted is not None
-    single = _Scores(
-        evaluate(run, how, **source),
-        posterior_report(run, how, **source) if decode else None,
-        channels=contributions_of(run, how, **source) if is_fitted else None,
-    )
-    if not together:
-        return single, None
-    return single, _Scores(
-        evaluate(run, how, pooled=True, **source),
-        posterior_report(run, how, pooled=True, **source) if decode else None,
-    )
-
-
-def _write_leaderboard(run: Any, path: Path, mces: int, data: Path | None) -> None:
-    from mzseek.evaluation.leaderboard import write_leaderboard
-
-    with watched() as progress:
-        tables = write_leaderboard(run, path, mces=mces, data=data, progress=progress)
-    say(
-        f"Leaderboard: {', '.join(plain(table) for table in tables)} [dim](test fold, hits by "
-        "inchikey, 95 % intervals over spectra as the leaderboard's own)[/dim]"
-    )
-
-
-def _distance(run: Any, how: Any, molecules: int, data: Path | None) -> Any:
-    from mzseek.evaluation.evaluate import mces_of_best
-    from mzseek.metrics import bootstrap
-
-    return bootstrap(mces_of_best(run, how, molecules=molecules, data=data)[0], bounds=None)
-
-
-def _to_dict(scores: _Both, against: _Both | None, distance: Any) -> dict[str, Any]:
-    from mzseek.evaluation.posteriors import by_spectrum_count
-
-    def of_run(both: _Both) -> dict[str, Any]:
-        single, pooled = both
-        record = single.to_dict()
-        if pooled:
-            rows = by_spectrum_count(pooled.posteriors.calibrated) if pooled.posteriors else []
-            record["together"] = pooled.to_dict() | {"by_number": [vars(row) for row in rows]}
-        return record
-
-    record = of_run(scores)
-    if distance:
-        has_interval = distance.low < distance.high
-        record["mces@1"] = distance.mean
-        record["intervals"]["mces@1"] = [distance.low, distance.high] if has_interval else None
-    if against:
-        record["control"] = of_run(against)
-        for target, scored, other in zip(
-            (record, record.get("together")), scores, against, strict=True
-        ):
-            if target is not None and scored and other:
-                gains = scored.values.gain_over(other.values)
-                target["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}
-    return record
-
-
-def _show(scores: _Both, heads: list[str], against: _Both | None, prior: str) -> None:
+def _show_scores(
+    scores: "RunScores", other: "RunScores | None", heads: list[str], prior: str, unit: str
+) -> None:
     """Print all that was computed; ``heads`` are the labels of the run and of the control."""
-    for scored, other, unit in zip(
-        scores, against or (None, None), ("spectra", "molecules"), strict=True
-    ):
-        if scored is None:
-            return
-        columns = [(heads[0], scored.values.intervals(), "")]
-        if other:
-            gains = scored.values.gain_over(other.values)
-            columns += [(heads[1], other.values.intervals(), ""), (_GAIN, gains, "+")]
-        if unit == "spectra":
-            _show_single(scored.values, columns)
-        else:
-            say("\n[bold]All spectra of a molecule together[/bold]")
-            spectra = scored.values.spectra
-            say(
-                f"{len(spectra):,} lists of molecules, {spectra.sum():,} spectra, "
-                f"{spectra.mean():.1f} a molecule on average"
-            )
-            _show_table(scored.values, columns)
-        if scored.posteriors:
-            if unit == "molecules":
-                _show_numbers(scored.posteriors.calibrated)
-            show_posteriors(scored.posteriors, heads[1:2], other and other.posteriors, unit)
-        if scored.channels:
-            _show_channels(scored.channels)
-        if scored.bits:
-            _show_bits(scored.bits, heads[0], prior, unit)
+    columns = [(heads[0], scores.values.intervals(), "")]
+    if other:
+        gains = scores.values.gain_over(other.values)
+        columns += [(heads[1], other.values.intervals(), ""), (_GAIN, gains, "+")]
+    spectra = scores.values.spectra
+    if spectra is None:
+        _show_single(scores.values, columns)
+    else:
+        say("\n[bold]All spectra of a molecule together[/bold]")
+        say(
+            f"{len(spectra):,} lists of molecules, {spectra.sum():,} spectra, "
+            f"{spectra.mean():.1f} a molecule on average"
+        )
+        _show_metrics(scores.values, columns)
+        if scores.posteriors:
+            _show_pooling(scores.posteriors.calibrated)
+    if scores.posteriors:
+        report = other.posteriors if other else None
+        show_posteriors(scores.posteriors, heads[-1], report, unit)
+    if scores.channels:
+        _show_channels(scores.channels)
+    if scores.bits:
+        _show_bits(scores.bits, heads[0], prior, unit)
 
 
 def _show_single(evaluation: Any, columns: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
@@ -311,14 +232,14 @@ def _show_single(evaluation: Any, columns: Sequence[tuple[str, Mapping[str, Any]
             "hit rates are from those that were best by the model's own score. Train it anew to "
             "keep them[/yellow]"
         )
-    _show_table(evaluation, columns)
+    _show_metrics(evaluation, columns)
     say("[dim]In brackets: 95 % intervals over molecules.[/dim]")
     if evaluation.no_fingerprint:
         reason = plain(evaluation.no_fingerprint)
         say(f"[dim]No Tanimoto of a predicted fingerprint: {reason}.[/dim]")
 
 
-def _show_table(scores: Any, columns: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
+def _show_metrics(scores: Any, columns: Sequence[tuple[str, Mapping[str, Any], str]]) -> None:
     """Print a row for each metric; columns are (head, intervals, sign), and chance comes last."""
     from mzseek.metrics import METRICS
 
@@ -346,22 +267,22 @@ def _interval(value: Any, sign: str = "", digits: int = 2, scale: float = 1) -> 
 
 
 def show_posteriors(
-    posteriors: Any, others: Sequence[str] = (), other: Any = None, unit: str = "spectra"
+    posteriors: "PosteriorReport",
+    control: str = "",
+    other: "PosteriorReport | None" = None,
+    unit: str = "spectra",
 ) -> None:
-    """Print decoded values beside the control's, calibration, prediction sets and abstention.
+    """Print decoded values beside those of a control, calibration, prediction sets and abstention.
 
-    ``other`` is the control's report and ``others`` its label; ``unit`` is what is counted:
+    ``other`` is the control's report and ``control`` its label; ``unit`` is what is counted:
     spectra, or molecules where their spectra were pooled.
     """
     from mzseek.decision import FULL_BIN, UTILITIES
     from mzseek.decision.utilities import SIMILARITY_GOALS
 
     say("\n[bold]Decoded: one model, a decision for each metric[/bold]")
-    table = new_table()
-    table.add_column("%, decided for")
-    table.add_column("where")
-    for judged in UTILITIES.values():
-        table.add_column(judged.label, justify="right")
+    labels = [judged.label for judged in UTILITIES.values()]
+    table = new_table("%, decided for", "where", *labels, left=2)
     for utility, regions in posteriors.decoded.to_dict().items():
         for within, values in regions.items():
             texts = {judged: f"{100 * values[judged]:.1f}" for judged in UTILITIES}
@@ -379,7 +300,7 @@ def show_posteriors(
         if other is not None:
             blind = other.decoded.interval(utility, utility)
             gain = posteriors.decoded.gain_over(other.decoded, utility, utility)
-            line += f"; {plain(others[0])} {100 * blind.mean:.1f}, "
+            line += f"; {plain(control)} {100 * blind.mean:.1f}, "
             line += f"gain {_interval(gain, '+', 1, 100)}"
         say(line)
     errors, worst = posteriors.errors, posteriors.worst_bin
@@ -481,7 +402,7 @@ def _show_channels(channels: Any) -> None:
         say(f"{plain(name)}: {_interval(channels.mean(alone))} alone, {added} to the others")
 
 
-def _show_numbers(calibrated: Any) -> None:
+def _show_pooling(calibrated: Any) -> None:
     """Print how spectra were pooled, and how that fits molecules of one spectrum and of many."""
     from mzseek.evaluation.posteriors import by_spectrum_count
 
@@ -490,9 +411,7 @@ def _show_numbers(calibrated: Any) -> None:
         f"\nn spectra of a molecule weigh n^{1 - b:.2f} times as much as one: a dependence of "
         f"{b:.2f}, fitted on val [dim](0: each is news; 1: copies of one)[/dim]"
     )
-    table = new_table()
-    for head in ("spectra", "molecules", "sure, %", "right, %"):
-        table.add_column(head, justify="right")
+    table = new_table("spectra", "molecules", "sure, %", "right, %", left=0)
     for row in by_spectrum_count(calibrated):
         spectra = str(row.least) if row.most == row.least else f"{row.least}–{row.most or ''}"
         sure, right = 100 * row.confidence, 100 * row.accuracy

@@ -9,49 +9,29 @@ from mzseek.cli.options import (
     ARE_CHANNELS,
     AsJson,
     ChannelSettings,
-    Identity,
     Jobs,
     PreparedFolder,
-    either,
+    options_of,
 )
-from mzseek.cli.output import new_table, plain, print_json, say, say_next, show, watched
-from mzseek.core.registry import IDENTITIES
+from mzseek.cli.output import new_table, plain, print_json, say, say_next, say_plain, show, watched
 from mzseek.evidence import CHANNELS
+from mzseek.evidence.options import FitOptions
 
 _NAMES = ["run:FOLDER" if name == "run" else name for name in CHANNELS]
-_SPECTRA = ("own", "swapped")
+_SETTINGS = ("candidates", "fit_on", "identity", "spectra", "groups")
 
 
+@options_of(FitOptions, _SETTINGS, with_ranges=True)
 def fit(
     data: PreparedFolder,
     channels: Annotated[
         str, typer.Option(help=f"Separated by commas: {', '.join(_NAMES)}."), ARE_CHANNELS
     ],
     out: Annotated[Path, typer.Option(help="Run folder to make.")],
-    candidates: Annotated[
-        str, typer.Option(help="Candidate lists to fit on: mass, formula, or another name.")
-    ] = "mass",
-    fit_on: Annotated[
-        str | None,
-        typer.Option(
-            help="Folds to fit the ranker on: train,val (cross-fitted), train or val; by default "
-            "both, and val alone where a trained run is among the channels."
-        ),
-    ] = None,
-    spectra: Annotated[
-        str,
-        typer.Option(
-            help="Predict from each one's own spectrum, or, as a control, swapped: from that of "
-            f"another molecule of nearly equal mass ({either(_SPECTRA)})."
-        ),
-    ] = _SPECTRA[0],
-    identity: Identity = IDENTITIES[0],
-    groups: Annotated[
-        int, typer.Option(min=2, max=100, help="Groups of structure clusters to cross-fit by.")
-    ] = 5,
     settings: ChannelSettings = None,
     jobs: Jobs = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Fit a ranker over channels of evidence: fragments, analogs, trained runs.
 
@@ -63,24 +43,18 @@ def fit(
     """
     from mzseek.datasets.prepared import Prepared
     from mzseek.evidence import channels_from
-    from mzseek.evidence.fitting import FitOptions
     from mzseek.evidence.fitting import fit as fit_channels
 
-    options = FitOptions(
-        candidates=candidates, identity=identity, groups=groups, spectra=spectra,
-        fit_on=tuple(fold.strip() for fold in fit_on.split(",")) if fit_on is not None else None,
-    )  # fmt: skip
+    if options["fit_on"] is not None:
+        options["fit_on"] = tuple(map(str.strip, options["fit_on"].split(",")))
     chosen = channels_from(channels, settings or ())
-    prepared = Prepared.open(data)
+    prepared, how = Prepared.open(data), FitOptions(**options)
     with watched() as progress:
-        run = fit_channels(
-            prepared, chosen, out, options, jobs=jobs, progress=progress,
-            say=lambda line: say(plain(line)),
-        )  # fmt: skip
+        run = fit_channels(prepared, chosen, out, how, jobs=jobs, progress=progress, say=say_plain)
     if as_json:
         print_json({"out": str(out), "best": run.best, "model": run.metadata["model"]})
         return
-    _show(run, prepared.measured_on(candidates))
+    _show(run, prepared.measured_on(how.candidates))
     fold = () if len(prepared.in_fold("test")) else ("--fold", "val")
     say_next("mzseek", "evaluate", out, *fold)
 
@@ -91,10 +65,7 @@ def _show(run: Any, setting: str) -> None:
 
     ranker = Ranker.from_dict(run.description.fitted.ranker)
     weights = ranker.to_table()
-    table = new_table(title=weights.title, title_justify="left")
-    for name, values in weights.columns.items():
-        numbers = any(isinstance(value, float) for value in values)
-        table.add_column(name, justify="right" if numbers else "left")
+    table = new_table(*weights.columns, left=2, title=weights.title, title_justify="left")
     for row in weights:
         table.add_row(*(f"{x:.2f}" if isinstance(x, float) else plain(x) for x in row.values()))
     show(table)

@@ -1,6 +1,5 @@
 """``mzseek library``: build and search reference spectra."""
 
-import csv
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mzseek.cli.options import EXISTS, IS_LIBRARY, AsJson, Out
-from mzseek.cli.output import plain, pluralize, print_json, say, show_skipped, watched
+from mzseek.cli.output import plain, print_json, say, show_skipped, watched, write_table
+from mzseek.core.text import pluralize
 
 if TYPE_CHECKING:
-    from mzseek.library import Library, Matches
+    from mzseek.library import Library
 
 library_app = typer.Typer(
     help="Build a library of reference spectra and search it.", no_args_is_help=True
@@ -28,10 +28,7 @@ Spectra = Annotated[
 
 
 @library_app.command("build")
-def build(
-    spectra: Spectra,
-    out: Out,
-) -> None:
+def build(spectra: Spectra, out: Out) -> None:
     """Build a library from files of annotated spectra, in any format that `mzseek show` reads.
 
     Records without a structure, repeated ones and broken ones are skipped and listed in
@@ -72,8 +69,8 @@ def info(store: Store, as_json: AsJson = False) -> None:
     opened = Library.open(store)
     if as_json:
         print_json(opened.manifest)
-        return
-    _show(opened)
+    else:
+        _show(opened)
 
 
 @library_app.command("check")
@@ -119,29 +116,16 @@ def search(
     from mzseek.spectra import read_spectra
 
     opened = Library.open(store)
-    skipped_records = SkippedGroups()
-    queries = [spectrum for path in spectra for spectrum in read_spectra(path, skipped_records)]
+    skipped = SkippedGroups()
+    queries = [spectrum for path in spectra for spectrum in read_spectra(path, skipped)]
     matches = opened.search(
         queries, kind, top, tolerance=tolerance, precursor_ppm=ppm, by_molecule=by_molecule
-    )
-    _write(matches)
-    if skipped_records.total:
-        first = skipped_records.by_count()[0]
-        skipped = pluralize(skipped_records.total, "record was", "records were")
-        print(f"{skipped} skipped, first {first.where}: {first.reason}", file=sys.stderr)
-
-
-def _write(matches: "Matches") -> None:
-    from mzseek.io.text_tables import text_cell
-
-    table = matches.to_table()
-    writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
-    writer.writerow(table.columns)
-    for row in table:
-        writer.writerow(
-            f"{value:.6f}" if isinstance(value, float) else text_cell(str(value))
-            for value in row.values()
-        )
+    ).to_table()
+    write_table(matches.columns, (row.values() for row in matches))
+    if skipped.total:
+        first = skipped.by_count()[0]
+        records = pluralize(skipped.total, "record was", "records were")
+        print(f"{records} skipped, first {first.where}: {first.reason}", file=sys.stderr)
 
 
 def _show(opened: "Library") -> None:
@@ -149,7 +133,6 @@ def _show(opened: "Library") -> None:
     molecules = pluralize(counts["molecules"], "molecule", "molecules")
     spectra = pluralize(len(opened), "spectrum", "spectra")
     say(f"{plain(opened.folder)}: {spectra} of {molecules}, {counts['peaks']:,} peaks")
-    skipped_records = [
-        tuple(line.split("\t", 1)) for line in opened.rejects_text().splitlines()[1:]
-    ]
-    show_skipped([(where, why) for where, why in skipped_records], opened.folder / "rejects.tsv")
+    lines = opened.rejects_text().splitlines()[1:]
+    skipped = [(where, why) for where, _, why in (line.partition("\t") for line in lines)]
+    show_skipped(skipped, opened.folder / "rejects.tsv")

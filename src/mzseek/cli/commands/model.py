@@ -1,7 +1,5 @@
 """``mzseek model``: build, export, inspect and verify model bundles."""
 
-import csv
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +19,18 @@ from mzseek.cli.options import (
     either,
     options_of,
 )
-from mzseek.cli.output import new_table, plain, pluralize, print_json, say, say_next, show, watched
+from mzseek.cli.output import (
+    new_table,
+    plain,
+    print_json,
+    say,
+    say_next,
+    say_plain,
+    show,
+    watched,
+    write_table,
+)
+from mzseek.core.text import pluralize
 
 if TYPE_CHECKING:
     from mzseek.bundle import Bundle
@@ -133,13 +142,21 @@ def build(
     from mzseek.bundle.export import ExportOptions
     from mzseek.evidence import channels_from
 
+    options = BuildOptions(candidates, _split(licence) or (), folds, leave_out or ())
+    contents = ExportOptions(lists=_lists(_LICENCES, **lists), max_peaks=peaks)
+    chosen = channels_from(channels, settings or ())
     with watched() as progress:
         bundle = build_bundle(
-            spectra, out, channels_from(channels, settings or ()),
-            BuildOptions(candidates, _split(licence) or (), folds, leave_out or ()),
-            ExportOptions(lists=_lists(_LICENCES, **lists), max_peaks=peaks),
-            work=work, jobs=jobs, progress=progress, say=lambda line: say(plain(line)),
-        )  # fmt: skip
+            spectra,
+            out,
+            chosen,
+            options,
+            contents,
+            work=work,
+            jobs=jobs,
+            progress=progress,
+            say=say_plain,
+        )
     _show_counts(bundle)
 
 
@@ -182,16 +199,12 @@ def export(
     from mzseek.io.skipped import SkippedGroups
     from mzseek.runs.run import Run
 
-    options = ExportOptions(
-        details=read_details(spectra or (), SkippedGroups()), library=library,
-        lists=_lists(licence, **lists),
-        max_peaks=peaks,
-    )  # fmt: skip
+    details = read_details(spectra or (), SkippedGroups())
+    options = ExportOptions(details, library, _lists(licence, **lists), max_peaks=peaks)
     with watched() as progress:
         bundle = export_run(
-            Run.open(run), out, options, data=data, jobs=jobs, progress=progress,
-            say=lambda line: say(plain(line)),
-        )  # fmt: skip
+            Run.open(run), out, options, data=data, jobs=jobs, progress=progress, say=say_plain
+        )
     _show_counts(bundle)
 
 
@@ -215,12 +228,11 @@ def molecules_of(
     from mzseek.bundle import Bundle
     from mzseek.bundle.export import replace_molecules
 
+    opened, chosen = Bundle.open(bundle), _lists(licence, **lists)
     with watched() as progress:
         replaced = replace_molecules(
-            Bundle.open(bundle), out or bundle,
-            _lists(licence, **lists), jobs=jobs,
-            progress=progress, say=lambda line: say(plain(line)),
-        )  # fmt: skip
+            opened, out or bundle, chosen, jobs=jobs, progress=progress, say=say_plain
+        )
     _show_counts(replaced)
 
 
@@ -238,17 +250,14 @@ def info(
     Example: mzseek model info
     """
     from mzseek.bundle import Bundle
-    from mzseek.io.text_tables import text_cell
 
     opened = Bundle.open(bundle)
     if as_json:
         print_json({"folder": str(opened.folder), "bytes": opened.size, **opened.card})
     elif records:
         table = opened.library.records
-        writer = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
-        writer.writerow(table.column_names)
-        for row in table.to_pylist():
-            writer.writerow(text_cell(str(value)) for value in row.values())
+        rows = ([str(value) for value in row.values()] for row in table.to_pylist())
+        write_table(table.column_names, rows)
     else:
         _show_card(opened)
 
@@ -319,12 +328,9 @@ def _show_card(bundle: "Bundle") -> None:
         f"  with a name: {database['named']:,}; with an identifier: "
         f"{database['identified']:,}, with a link to its page: {database['linked']:,}"
     )
-    if card["measured"]:
-        heads = [
-            f"{plain(mode)} ({measured['molecules']:,} molecules)"
-            for mode, measured in card["measured"].items()
-        ]
-        _show_measured("test fold, in %, with 95 % intervals", heads, [*card["measured"].values()])
+    if measured := card["measured"]:
+        heads = [f"{plain(mode)} ({of['molecules']:,} molecules)" for mode, of in measured.items()]
+        _show_measured("test fold, in %, with 95 % intervals", heads, [*measured.values()])
     else:
         say("Nothing was measured: the data have no test fold.")
     if prior is None:
@@ -356,24 +362,20 @@ def _show_card(bundle: "Bundle") -> None:
 
 def _show_measured(title: str, heads: list[str], columns: list[dict[str, Any]]) -> None:
     """Print hit rates, prediction sets and calibration, one column for each ion mode."""
-    table = new_table(title=title, title_justify="left")
-    table.add_column("")
-    for head in heads:
-        table.add_column(head, justify="right")
-    groups = {"": "hit_rates", ", spectra together": "hit_rates_together"}
-    for suffix, name in groups.items():
-        if name in columns[0]:
-            for k in ("1", "5", "20"):
-                table.add_row(
-                    f"HR@{k}{suffix}", *(_interval(column[name][k]) for column in columns)
-                )
-    table.add_row(
-        "sets that are to hold 90 %", *(_interval(column["sets"]["covered"]) for column in columns)
-    )
-    table.add_row("their size", *(f"{column['sets']['size']:.1f}" for column in columns))
-    table.add_row(
-        "calibration error", *(f"{100 * column['calibration_error']:.1f}" for column in columns)
-    )
+    rates = {"hit_rates": "", "hit_rates_together": ", spectra together"}
+    rows = {
+        f"HR@{k}{suffix}": [_interval(column[name][k]) for column in columns]
+        for name, suffix in rates.items()
+        if name in columns[0]
+        for k in ("1", "5", "20")
+    }
+    sets = [column["sets"] for column in columns]
+    rows["sets that are to hold 90 %"] = [_interval(of_mode["covered"]) for of_mode in sets]
+    rows["their size"] = [f"{of_mode['size']:.1f}" for of_mode in sets]
+    rows["calibration error"] = [f"{100 * column['calibration_error']:.1f}" for column in columns]
+    table = new_table("", *heads, title=title, title_justify="left")
+    for label, cells in rows.items():
+        table.add_row(label, *cells)
     show(table)
 
 

@@ -1,23 +1,23 @@
 """``mzseek negatives``."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mzseek.cli.options import (
-    Address,
     AsJson,
     By,
     DatabaseOption,
-    EngineName,
-    Jobs,
+    EngineOptions,
     Ppm,
     PreparedFolder,
+    options_of,
 )
 from mzseek.cli.output import print_json, say, say_next, watched
 from mzseek.core.registry import EQUAL_IN, MINED
 
 
+@options_of(EngineOptions)
 def negatives(
     data: PreparedFolder,
     database: DatabaseOption,
@@ -30,10 +30,8 @@ def negatives(
     ] = MINED[0],
     ppm: Ppm = 10.0,
     seed: Annotated[int, typer.Option(help="For --kind random.")] = 0,
-    jobs: Jobs = None,
-    engine: EngineName = "local",
-    address: Address = None,
     as_json: AsJson = False,
+    **engine: Any,
 ) -> None:
     """Mine negatives for training, for every molecule of a data set.
 
@@ -45,12 +43,11 @@ def negatives(
     from mzseek.database import Database
     from mzseek.datasets.extra_lists import add_negatives
     from mzseek.datasets.prepared import Prepared
-    from mzseek.parallel import engine_named
 
     with watched() as progress:
         _, metadata = add_negatives(
             Prepared.open(data), Database.open(database), by=by, keep=keep, kind=kind, ppm=ppm,
-            seed=seed, engine=engine_named(engine, jobs, address), progress=progress,
+            seed=seed, engine=EngineOptions(**engine).start(), progress=progress,
         )  # fmt: skip
     if as_json:
         print_json(metadata)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mzseek.cli.options import EXISTS, AsJson, Fingerprint, Jobs, Out, refuse_file
-from mzseek.cli.output import plain, pluralize, print_json, say, show_skipped, watched
+from mzseek.cli.output import plain, print_json, say, show_skipped, watched
 from mzseek.core.errors import DatasetError
+from mzseek.core.text import pluralize
 
 if TYPE_CHECKING:
     from mzseek.datasets.prepared import Prepared

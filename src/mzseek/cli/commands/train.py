@@ -2,13 +2,13 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from mzseek.cli.errors import resumable
 from mzseek.cli.options import IS_RUN, AsJson, PreparedFolder, number, options_of
-from mzseek.cli.output import plain, print_json, say, say_next, watched
+from mzseek.cli.output import plain, print_json, say, say_next, say_plain, watched
 from mzseek.core.errors import require
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS
@@ -24,14 +24,9 @@ from mzseek.training.options import (
     with_protocol,
 )
 
-if TYPE_CHECKING:
-    from mzseek.datasets.prepared import Prepared
-
-
 _FOCAL, _COMBINED = LOSSES["focal"].options(), LOSSES["combined"].options()
 _MLP = ENCODERS["mlp"].options()
-# Gradients are clipped as in the paper.
-_FIELDS = [field for name, field in TRAINING_FIELDS.items() if name != "clip"]
+_SETTINGS = TRAINING_FIELDS.keys() - {"clip"}  # gradients are clipped as in the paper
 
 
 def _show_options(requested: bool) -> None:
@@ -46,7 +41,7 @@ def _show_options(requested: bool) -> None:
     raise typer.Exit
 
 
-@options_of(Options, _FIELDS, start_from=IS_RUN)
+@options_of(Options, _SETTINGS, start_from=IS_RUN)
 def train(
     data: PreparedFolder,
     loss: Annotated[str, typer.Option(help=" ".join(LOSSES))],
@@ -125,13 +120,11 @@ def train(
     Example: mzseek train prepared --loss emb-cos --out runs/emb-cos
     """
     require("torch", "training")
+    of_loss = {"temperature": temperature, "gamma": gamma, "weight": weight}
     from_options: dict[str, dict[str, Any]] = {
         "encoder": {"width": width, "blocks": blocks},
-        "loss": {
-            "temperature": temperature, "gamma": gamma, "weight": weight,
-            "pairwise": True if pairwise else None,
-        },
-    }  # fmt: skip
+        "loss": of_loss | {"pairwise": True if pairwise else None},
+    }
     parts = read_settings(settings or [], loss, model, from_options)
     chosen = with_protocol(Options.of(loss, model, parts, **options), protocol)
     from mzseek.datasets.prepared import Prepared
@@ -146,25 +139,26 @@ def train(
         watched() as progress,
     ):
         run = fit(
-            prepared, chosen, out, resume=resume,
-            tensorboard=tensorboard, progress=progress, say=lambda line: say(plain(line)),
-        )  # fmt: skip
+            prepared,
+            chosen,
+            out,
+            resume=resume,
+            tensorboard=tensorboard,
+            progress=progress,
+            say=say_plain,
+        )
     if as_json:
         print_json({"out": str(out), "best": run.best, "warnings": run.metadata["warnings"]})
         return
     steps, seconds = run.metadata.get("steps", 0), run.metadata.get("seconds", 0.0)
     took = time.perf_counter() - started
     say(f"Trained {steps:,} steps in {seconds:,.0f} s ({took:,.0f} s in all).")
-    _show_next(prepared, out, prepared.measured_on(chosen.candidates))
-
-
-def _show_next(prepared: "Prepared", out: Path, setting: str) -> None:
-    """Print the command that measures the run, on lists and a fold that the data have."""
-    if setting not in prepared.measured_settings:
+    setting = prepared.measured_on(chosen.candidates)
+    if setting in prepared.measured_settings:
+        fold = () if len(prepared.in_fold("test")) else ("--fold", "val")
+        say_next("mzseek", "evaluate", out, "--candidates", setting, *fold)
+    else:
         say(
             "The data have no candidate lists: nothing to rank. What it reached on validation is "
             f"in {plain(out / 'history.csv')}"
         )
-        return
-    fold = () if len(prepared.in_fold("test")) else ("--fold", "val")
-    say_next("mzseek", "evaluate", out, "--candidates", setting, *fold)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mzseek.cli.spectrum_view import ASCII, UNICODE, glyphs_for, peak_plot
+from mzseek.export.text_plot import ASCII, UNICODE, glyphs_for, peak_plot
 from mzseek.spectra import Spectrum
 
 CAFFEINE = Spectrum(
