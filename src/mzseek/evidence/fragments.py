@@ -4,7 +4,7 @@ A pair is a candidate and a peak that one of its fragments explains. The network
 base install has no torch, and sums in a fixed order keep scores independent of the batch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from mzseek.core.compiled import compiled, is_plain
 from mzseek.core.ragged import Ragged, pointers, ranges
 from mzseek.core.registry import option
 from mzseek.evidence.model import Channel, ChannelState, Features
-from mzseek.evidence.queries import MODES, Flags, Ints, Queries, TrainingSet
+from mzseek.evidence.queries import MODES, Flags, Ints, Queries, TrainingSet, ion_mode
 from mzseek.evidence.ranker import fit_logit
 from mzseek.fragments import (
     KINDS,
@@ -55,7 +55,6 @@ _BATCH_PAIRS = 1_000  # that numpy reads at a time, so that they stay in the cac
 _BATCH, _WARMUP, _DECAY = 64, 50, 1e-3
 _WORTH = "worth"  # of explanations by kind, beside the network's weights
 _MIN_MOLECULES = 50  # with fewer, an ion mode has the weights of both
-_DEFAULT_ADDUCT = {1: "[M+H]+", 0: "[M+H]+", -1: "[M-H]-"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +104,7 @@ class PairInputs:
 
 def pair_inputs(queries: Queries, worth: Floats, ppm: float, least: float) -> PairInputs:
     """Explain peaks by all candidates; `worth` of each kind chooses among explanations."""
-    peaks = _peak_table(queries, ppm, least)
+    peaks = peaks_of_spectra(queries.spectra, ppm, least)
     fragments = queries.molecules.fragments
     pairs = explained_pairs(peaks, fragments, queries.candidates, queries.counts, worth)
     rows = queries.ragged.total
@@ -119,12 +118,15 @@ def pair_inputs(queries: Queries, worth: Floats, ppm: float, least: float) -> Pa
     )  # fmt: skip
 
 
-def _peak_table(queries: Queries, ppm: float, least: float) -> PeakTable:
-    adducts = [
-        spectrum.adduct or _DEFAULT_ADDUCT[int(mode)]
-        for spectrum, mode in zip(queries.spectra, queries.modes, strict=True)
-    ]
-    return peak_table(queries.spectra, [ion_forms(name) for name in adducts], ppm=ppm, least=least)
+def adduct_of(spectrum: Spectrum) -> str:
+    """Adduct as stated; [M+H]+, or [M-H]- in negative mode, where none is."""
+    return spectrum.adduct or ("[M-H]-" if ion_mode(spectrum) < 0 else "[M+H]+")
+
+
+def peaks_of_spectra(spectra: Sequence[Spectrum], ppm: float, least: float) -> PeakTable:
+    """Peaks of spectra with the ions that fragments of their adducts can be."""
+    forms = [ion_forms(adduct_of(spectrum)) for spectrum in spectra]
+    return peak_table(spectra, forms, ppm=ppm, least=least)
 
 
 def _log_fragments(queries: Queries) -> Floats:
@@ -136,7 +138,7 @@ def _peak_inputs(peaks: PeakTable, queries: Queries) -> Values:
     """Inputs by peak: relative heights, m/z, collision energy, number of peaks, neutral loss."""
     counts = np.diff(peaks.starts)
     precursor = np.repeat([spectrum.precursor_mz for spectrum in queries.spectra], counts)
-    energy = np.repeat([_collision_energy(spectrum) for spectrum in queries.spectra], counts)
+    energy = np.repeat([collision_energy(spectrum) for spectrum in queries.spectra], counts)
     highest = np.ones(len(counts))
     filled = np.flatnonzero(counts)
     if len(filled):
@@ -156,7 +158,7 @@ def _peak_inputs(peaks: PeakTable, queries: Queries) -> Values:
     return np.stack(columns, 1).astype(np.float32)
 
 
-def _collision_energy(spectrum: Spectrum) -> float:
+def collision_energy(spectrum: Spectrum) -> float:
     """Collision energy as stated; eV and normalised energies are not distinguished."""
     stated = leading_number(spectrum.metadata.get("collision_energy", ""))
     return _DEFAULT_ENERGY if stated is None or not 0 < stated < _MAX_ENERGY else stated
@@ -396,7 +398,7 @@ class Fragments(Channel):
             parts = []
             for _, part in queries.in_parts():
                 kinds = kind_lists(
-                    _peak_table(part, options.ppm, options.least), part.molecules.fragments,
+                    peaks_of_spectra(part.spectra, options.ppm, options.least), part.molecules.fragments,
                     part.candidates, part.counts, worth,
                 )  # fmt: skip
                 parts.append(csr_array(kinds.reshape(-1, worth.size)))

@@ -273,7 +273,7 @@ class Queries:
     @cached_property
     def modes(self) -> npt.NDArray[np.int8]:
         """1 for positive, −1 for negative, 0 where neither charge, adduct nor record states it."""
-        return np.array([_ion_mode(spectrum) for spectrum in self.spectra], np.int8)
+        return np.array([ion_mode(spectrum) for spectrum in self.spectra], np.int8)
 
     def rows(self, spectra: npt.NDArray[np.integer]) -> Ints:
         """Rows of the candidates of some spectra."""
@@ -321,7 +321,7 @@ class Queries:
 
         Every spectrum gets a list of its own.
         """
-        hashes = np.array([_content_hash(spectrum) for spectrum in self.spectra], np.int64)
+        hashes = np.array([content_hash(spectrum) for spectrum in self.spectra], np.int64)
         queries = self.only(np.lexsort((hashes, self.inchikey14)))
         rank = np.empty(len(queries.molecules), np.int64)
         by_smiles = np.argsort(np.array(queries.molecules.smiles, object), kind="stable")
@@ -336,13 +336,13 @@ class Queries:
         )
 
 
-def _ion_mode(spectrum: Spectrum) -> int:
+def ion_mode(spectrum: Spectrum) -> int:
     if spectrum.charge is None and spectrum.adduct is not None:
         return 1 if parse_adduct(spectrum.adduct).charge > 0 else -1
     return polarity_of(spectrum)
 
 
-def _content_hash(spectrum: Spectrum) -> int:
+def content_hash(spectrum: Spectrum) -> int:
     order = np.lexsort((spectrum.intensities, spectrum.mz))
     numbers = np.concatenate(
         [spectrum.mz[order], spectrum.intensities[order], [spectrum.precursor_mz]]

@@ -1,0 +1,250 @@
+"""Channel: how well the fragments that a candidate should show agree with the spectrum.
+
+A forward model predicts the share of every fragment ion of a candidate (`mzseek.fragments.prediction`).
+It is fitted on true molecules alone. Fitting needs torch, scoring does not.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.chem.adducts import parse_adduct
+from mzseek.chem.molecules import parse_molecule
+from mzseek.core.errors import require
+from mzseek.core.registry import option
+from mzseek.evidence.fragments import adduct_of, collision_energy, peaks_of_spectra
+from mzseek.evidence.model import Channel, ChannelState, Features
+from mzseek.evidence.queries import Ints, Queries, TrainingSet, content_hash
+from mzseek.fragments.contexts import (
+    EMBEDDINGS,
+    NUMBERS,
+    FragmentRows,
+    MoleculeContext,
+    describe,
+    molecule_context,
+)
+from mzseek.fragments.matching import LEAST, PPM, PeakTable, in_threads
+from mzseek.fragments.prediction import (
+    BASES,
+    CONDITIONS,
+    FLOOR,
+    HIDDEN,
+    IONS,
+    MIXING,
+    NOISE_PLACES,
+    OUTPUTS,
+    PeaksOf,
+    basis_logits,
+    conditions,
+    entry_logits,
+    ion_entries,
+    ion_inputs,
+    log_likelihood,
+    match_entries,
+    mixture,
+)
+from mzseek.parallel.engine import Progress, silent
+from mzseek.parallel.processes import in_batches
+from mzseek.spectra import Spectrum
+
+if TYPE_CHECKING:
+    from mzseek.models.forward import ForwardBatch
+
+Floats = npt.NDArray[np.float64]
+
+_BATCH = 64
+_MOLECULES = 500  # that a process reads at a time
+SHAPES = {
+    "embeddings": (EMBEDDINGS, HIDDEN), "width": (1,),
+    "first": (NUMBERS + IONS, HIDDEN), "first_bias": (HIDDEN,),
+    "second": (HIDDEN, HIDDEN), "second_bias": (HIDDEN,),
+    "last": (HIDDEN, OUTPUTS * BASES), "last_bias": (OUTPUTS * BASES,),
+    "mixing": (CONDITIONS, MIXING), "mixing_bias": (MIXING,),
+    "mixing_last": (MIXING, BASES - 1), "mixing_last_bias": (BASES - 1,),
+    "noise": (CONDITIONS, 1), "noise_bias": (1,),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class IntensityOptions:
+    """Options of the intensities channel."""
+
+    ppm: float = option(PPM, "tolerance of a peak", above=0, at_most=1000)
+    least: float = option(LEAST, "m/z that is always within the tolerance", at_least=0, at_most=1)
+    epochs: int = option(5, "passes over the training spectra", at_least=1, at_most=100)
+    per_molecule: int = option(6, "spectra of a molecule in a pass, at most", at_least=1)
+    lr: float = option(3e-3, "learning rate", above=0)
+    seed: int = option(0, "of the initial weights and the order of spectra", at_least=0)
+
+
+class Intensities(Channel):
+    """Agreement of predicted and measured fragment intensities."""
+
+    name: ClassVar[str] = "intensities"
+    options_type: ClassVar[type] = IntensityOptions
+    shapes: ClassVar[Mapping[str, tuple[int, ...]]] = SHAPES
+    feature_names = ("likelihood",)
+
+    def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
+        """Train the forward model on the spectra and their molecules; needs torch."""
+        require("torch", "fitting the channel intensities")
+        from mzseek.models.forward import ForwardNetwork, train_forward
+
+        options = self.options
+        examples = _Examples(training_set, options)
+        network = ForwardNetwork(
+            NUMBERS + IONS, EMBEDDINGS, CONDITIONS, OUTPUTS, hidden=HIDDEN, mixing=MIXING,
+            bases=BASES, noise_places=NOISE_PLACES, floor=FLOOR, seed=options.seed,
+        )  # fmt: skip
+        train_forward(
+            network, examples.batches, epochs=options.epochs, steps=examples.steps, lr=options.lr,
+            progress=partial(progress, "forward model"),
+        )  # fmt: skip
+        return ChannelState(network.arrays(), {}, training_set.molecules_used)
+
+    def features(self, state: ChannelState, queries: Queries) -> Features:
+        """Log-likelihood of the spectrum under each candidate."""
+        weights = state.cache.get("weights")
+        if weights is None:
+            weights = {name: np.asarray(a, np.float64) for name, a in state.arrays.items()}
+            state.cache["weights"] = weights
+        contexts = molecule_contexts(queries.molecules.smiles)
+        peaks = peaks_of_spectra(queries.spectra, self.options.ppm, self.options.least)
+        values = np.zeros((queries.ragged.total, 1), np.float32)
+        starts = queries.ragged.starts
+        spectra_of = {
+            number: np.flatnonzero(queries.list_of == number)
+            for number in np.unique(queries.list_of)
+        }
+
+        def score(task: tuple[int, int]) -> None:
+            number, position = task
+            member = queries.members[queries.pointers[number] + position]
+            rows = describe(contexts[member])
+            bases: dict[bytes, Floats] = {}
+            for spectrum in spectra_of[number]:
+                values[starts[spectrum] + position] = _likelihood(
+                    weights, rows, bases, peaks, queries.spectra[spectrum], int(spectrum)
+                )
+
+        tasks = [
+            (int(number), position)
+            for number in spectra_of
+            for position in range(int(np.diff(queries.pointers)[number]))
+        ]
+        in_threads(lambda index: score(tasks[index]), len(tasks), None)
+        return values
+
+
+def molecule_contexts(smiles: Sequence[str], jobs: int | None = None) -> list[MoleculeContext]:
+    """Atoms and bonds of molecules as the forward model reads them."""
+    contexts: list[MoleculeContext] = []
+    for _, batch in in_batches(_contexts, list(smiles), _MOLECULES, jobs):
+        contexts += batch
+    return contexts
+
+
+def _contexts(smiles: Sequence[str]) -> list[MoleculeContext]:
+    return [molecule_context(parse_molecule(text)) for text in smiles]
+
+
+def _peaks_of(peaks: PeakTable, spectrum: int) -> PeaksOf:
+    inside = slice(*peaks.starts[spectrum : spectrum + 2])
+    return PeaksOf(peaks.mz[inside], peaks.tolerances[inside], peaks.shares[inside])
+
+
+def _likelihood(
+    weights: Mapping[str, Floats],
+    rows: FragmentRows,
+    bases: dict[bytes, Floats],
+    peaks: PeakTable,
+    spectrum: Spectrum,
+    number: int,
+) -> float:
+    """Score one spectrum; ``bases`` keeps the logits of the molecule by ion."""
+    own = _peaks_of(peaks, number)
+    forms = peaks.forms[peaks.form_of[number]]
+    if not len(own.mz):
+        return 0.0
+    entries = ion_entries(rows, forms, spectrum.precursor_mz)
+    ion = ion_inputs(parse_adduct(adduct_of(spectrum)))
+    basis = bases.get(ion.tobytes())
+    if basis is None:
+        basis = bases[ion.tobytes()] = basis_logits(weights, rows, ion)
+    mixed, noise = mixture(weights, conditions(collision_energy(spectrum), spectrum.precursor_mz))
+    logits = entry_logits(basis, mixed, entries)
+    return log_likelihood(logits, entries, own, noise, float(weights["width"][0]))
+
+
+class _Examples:
+    """Training spectra with the described fragments of their molecules, in an order of their own."""
+
+    def __init__(self, training_set: TrainingSet, options: IntensityOptions) -> None:
+        self._options = options
+        keys = [content_hash(spectrum) for spectrum in training_set.spectra]
+        inchikeys = training_set.inchikey14[training_set.molecule]
+        order = np.lexsort((keys, inchikeys))
+        spectra = [training_set.spectra[int(number)] for number in order]
+        self._spectra = spectra
+        self._peaks = peaks_of_spectra(spectra, options.ppm, options.least)
+        used, self._molecule = np.unique(training_set.molecule[order], return_inverse=True)
+        contexts = molecule_contexts([training_set.molecules.smiles[row] for row in used])
+        self._rows = [describe(context) for context in contexts]
+        filled = np.flatnonzero(np.diff(self._peaks.starts) > 0)
+        by_molecule = np.argsort(self._molecule[filled], kind="stable")
+        counts = np.bincount(self._molecule[filled])
+        self._groups = np.split(filled[by_molecule], np.cumsum(counts[counts > 0])[:-1])
+
+    @property
+    def steps(self) -> int:
+        """Steps of all epochs."""
+        spectra = sum(min(len(group), self._options.per_molecule) for group in self._groups)
+        return self._options.epochs * -(-spectra // _BATCH)
+
+    def batches(self, epoch: int) -> Iterator["ForwardBatch"]:
+        """Batches of an epoch: some spectra of each molecule, in random order."""
+        random = np.random.default_rng([self._options.seed, epoch])
+        drawn = np.concatenate(
+            [random.permutation(group)[: self._options.per_molecule] for group in self._groups]
+        )
+        random.shuffle(drawn)
+        for start in range(0, len(drawn), _BATCH):
+            yield self._batch(drawn[start : start + _BATCH])
+
+    def _batch(self, spectra: Ints) -> "ForwardBatch":
+        from mzseek.models.forward import ForwardBatch
+
+        columns: dict[str, list[npt.NDArray[Any]]] = {}
+        rows_before = entries_before = peaks_before = 0
+        for position, number in enumerate(spectra):
+            rows, own = self._rows[self._molecule[number]], _peaks_of(self._peaks, int(number))
+            forms, spectrum = self._peaks.forms[self._peaks.form_of[number]], self._spectra[number]
+            entries = ion_entries(rows, forms, spectrum.precursor_mz)
+            entry, peak, errors = match_entries(entries.mz, own.mz, own.tolerances)
+            size = len(rows.masses)
+            ion = np.broadcast_to(ion_inputs(parse_adduct(adduct_of(spectrum))), (size, IONS))
+            new = {
+                "inputs": np.hstack([rows.numbers, ion]),
+                "indices": rows.indices.astype(np.int64),
+                "conditions": conditions(collision_energy(spectrum), spectrum.precursor_mz)[None],
+                "row_spectrum": np.full(size, position),
+                "entry_row": entries.row + rows_before,
+                "entry_output": entries.output,
+                "entry_carried": entries.carried,
+                "entry_double": entries.double,
+                "match_entry": entry + entries_before,
+                "match_peak": peak + peaks_before,
+                "match_error": errors.astype(np.float32),
+                "peak_spectrum": np.full(len(own.mz), position),
+                "share": own.shares.astype(np.float32),
+            }
+            for name, values in new.items():
+                columns.setdefault(name, []).append(values)
+            rows_before += size
+            entries_before += len(entries.row)
+            peaks_before += len(own.mz)
+        return ForwardBatch.of(**{name: np.concatenate(parts) for name, parts in columns.items()})

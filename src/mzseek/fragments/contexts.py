@@ -1,0 +1,333 @@
+"""What a forward model reads of a fragment: composition, what is lost, and the bonds that broke."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from rdkit.Chem import BondType, Mol
+from rdkit.Chem.rdFingerprintGenerator import AdditionalOutput, GetMorganGenerator
+
+from mzseek.core.compiled import compiled
+from mzseek.fragments.fragmentation import (
+    BONDS,
+    HYDROGEN_BITS,
+    MAX_CLEAVAGES,
+    MAX_FRAGMENT_ROWS,
+    PER_DALTON,
+    graph_of,
+    listed,
+)
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+
+_ELEMENTS = (6, 7, 8, 16, 15, 9, 17, 35, 53)  # then any other heavy atom, then hydrogen
+_OTHER, _HYDROGEN = len(_ELEMENTS), len(_ELEMENTS) + 1
+_COUNTED = len(_ELEMENTS) + 2
+_UNITS = np.array([10, 3, 3, 1, 1, 2, 1, 1, 1, 1, 10], np.float32)  # of counts, by element
+# Bonds to an atom of each element in a neutral molecule, less two: what unsaturation counts.
+_VALENCES = np.array([2, 1, 0, 0, 1, -1, -1, -1, -1, 2, -1], np.float32)
+# Atoms that are: aromatic, in a ring, an amine, an amide, an aromatic nitrogen, a carbonyl oxygen,
+# a hydroxyl oxygen, an sp3 carbon, charged.
+_FLAGS = 9
+_BOND_KINDS = {BondType.SINGLE: 0, BondType.DOUBLE: 1, BondType.TRIPLE: 2}
+_RING, _CONJUGATED, _KINDS = 4, 8, 16
+
+# The index of a fragment into the table of embeddings. 0 stands for nothing.
+ENVIRONMENTS, LOSSES, FORMULAS = 4096, 4096, 8192  # buckets that hashes fall into
+_MAX_BROKEN, _BOND_INDICES = 3, 5
+_SIZES = (
+    (len(BONDS), 4, 2)  # how it was broken out, parts of the molecule, odd number of electrons
+    + (_KINDS, *(ENVIRONMENTS,) * 4)  # of a bond, shared by the broken ones
+    + (LOSSES, FORMULAS)
+)
+_FIRSTS = 1 + np.concatenate([[0], np.cumsum(_SIZES)])
+EMBEDDINGS = int(_FIRSTS[-1])
+INDICES = 3 + _MAX_BROKEN * _BOND_INDICES + 2
+NUMBERS = 2 * _COUNTED + 2 * (_COUNTED - 2) + 2 * _FLAGS + 6
+MAX_WAYS = 3  # to break out one mass, that are described
+MAX_ROWS = 1500  # of a molecule; fragments of most cleavages are left out first
+
+_MORGAN = GetMorganGenerator(radius=1, includeRedundantEnvironments=True)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class MoleculeContext:
+    """Atoms and bonds of a molecule as `describe` reads them.
+
+    Attributes
+    ----------
+    units : int64 array, shape (atoms, 2)
+        As in `mzseek.fragments.fragmentation.AtomGraph`.
+    bonds : int32 array, shape (bonds, 2)
+    counts : int16 array, shape (atoms, elements + flags)
+        Of each atom: its element, its hydrogens, and what it is.
+    contexts : int32 array, shape (bonds, 2, 5)
+        Buckets of each bond, seen from its first and from its second atom.
+    """
+
+    units: Ints
+    bonds: Indices
+    counts: npt.NDArray[np.int16]
+    contexts: Indices
+
+
+class FragmentRows(NamedTuple):
+    """Described fragments of a molecule, by rising mass.
+
+    Attributes
+    ----------
+    masses : float64 array, shape (rows,)
+    hydrogens : int32 array, shape (rows,)
+    numbers : float32 array, shape (rows, NUMBERS)
+    indices : int32 array, shape (rows, INDICES)
+        Into a table of `EMBEDDINGS`; 0 for none.
+    """
+
+    masses: npt.NDArray[np.float64]
+    hydrogens: Indices
+    numbers: Floats
+    indices: Indices
+
+
+def molecule_context(molecule: Mol) -> MoleculeContext:
+    """Read atoms, bonds and their environments."""
+    graph = graph_of(molecule)
+    number = len(graph.atoms)
+    atoms = [molecule.GetAtomWithIdx(index) for index in graph.atoms]
+    elements = np.array([atom.GetAtomicNum() for atom in atoms])
+    aromatic = np.array([atom.GetIsAromatic() for atom in atoms])
+    hydrogens = np.array([atom.GetTotalNumHs() for atom in atoms])
+    position = {index: place for place, index in enumerate(graph.atoms)}
+    kinds = np.zeros(len(graph.bonds), np.int64)
+    double_oxygen, all_single = np.zeros(number, bool), np.ones(number, bool)
+    place = 0
+    for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
+        first, second = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        if first not in position or second not in position:
+            continue
+        first, second = position[first], position[second]
+        kind = _BOND_KINDS.get(bond.GetBondType(), 3)
+        kinds[place] = kind + _RING * bond.IsInRing() + _CONJUGATED * bond.GetIsConjugated()
+        if kind:
+            all_single[[first, second]] = False
+        if kind == 1:
+            double_oxygen[first] |= elements[second] in (8, 16)
+            double_oxygen[second] |= elements[first] in (8, 16)
+        place += 1
+    ends = graph.bonds.astype(np.int64)
+    beside_carbonyl, beside_aromatic, is_double = (np.zeros(number, bool) for _ in range(3))
+    for here, there in (ends.T, ends.T[::-1]):
+        beside_carbonyl[here[double_oxygen[there]]] = True
+        beside_aromatic[here[aromatic[there]]] = True
+        is_double[here[kinds % 4 == 1]] = True
+    nitrogen, oxygen = elements == 7, elements == 8
+    counts = np.zeros((number, _COUNTED + _FLAGS), np.int16)
+    columns = {element: column for column, element in enumerate(_ELEMENTS)}
+    counts[np.arange(number), [columns.get(int(z), _OTHER) for z in elements]] = 1
+    counts[:, _HYDROGEN] = hydrogens
+    flags = (
+        aromatic,
+        np.array([atom.IsInRing() for atom in atoms]),
+        nitrogen & all_single & ~beside_carbonyl & ~beside_aromatic & ~aromatic,
+        nitrogen & beside_carbonyl,
+        nitrogen & aromatic,
+        oxygen & is_double,
+        oxygen & (hydrogens > 0),
+        (elements == 6) & all_single & ~aromatic,
+        np.array([atom.GetFormalCharge() != 0 for atom in atoms]),
+    )
+    counts[:, _COUNTED:] = np.stack(flags, 1).reshape(number, _FLAGS)
+    contexts = _bond_contexts(_environments(molecule, graph.atoms), ends, kinds)
+    return MoleculeContext(graph.units, graph.bonds, counts, contexts)
+
+
+def _environments(molecule: Mol, atoms: list[int]) -> npt.NDArray[np.uint64]:
+    """Morgan environments of radius 0 and 1 around each heavy atom, shape (2, atoms)."""
+    output = AdditionalOutput()
+    output.AllocateBitInfoMap()
+    _MORGAN.GetSparseCountFingerprint(molecule, additionalOutput=output)
+    environments = np.zeros((2, molecule.GetNumAtoms()), np.uint64)
+    for bit, places in output.GetBitInfoMap().items():
+        for atom, radius in places:
+            environments[radius, atom] = bit
+    return environments[:, atoms]
+
+
+def _bond_contexts(environments: npt.NDArray[np.uint64], ends: Ints, kinds: Ints) -> Indices:
+    """Indices of each bond into the table of embeddings, from both sides."""
+    contexts = np.empty((len(ends), 2, _BOND_INDICES), np.int32)
+    for side in range(2):
+        inside, outside = ends[:, side], ends[:, 1 - side]
+        pairs = [_mix(_mix(of[inside], kinds), of[outside]) for of in environments]
+        buckets = [environments[1][inside], environments[1][outside], *pairs]
+        contexts[:, side, 0] = kinds + _FIRSTS[3]
+        for column, values in enumerate(buckets, 1):
+            hashed = _mix(values, np.zeros(len(ends)))
+            contexts[:, side, column] = hashed % np.uint64(ENVIRONMENTS) + np.uint64(
+                _FIRSTS[3 + column]
+            )
+    return contexts
+
+
+def _mix(values: npt.NDArray[np.uint64], others: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
+    mixed = (values ^ (values >> np.uint64(15))) * _MIX + others.astype(np.uint64)
+    return np.asarray(mixed ^ (mixed >> np.uint64(29)), np.uint64)
+
+
+def describe(context: MoleculeContext) -> FragmentRows:
+    """Describe the fragments of a molecule after up to three cleavages.
+
+    A mass that can be broken out in several ways with equally few cleavages has a row for each of
+    them, `MAX_WAYS` at most.
+    """
+    values, codes, broken, _ = listed(
+        context.units, context.bonds, MAX_CLEAVAGES, MAX_FRAGMENT_ROWS
+    )
+    rows = _chosen(values[:, 0], codes)
+    if len(rows) > MAX_ROWS:
+        rows = np.sort(rows[np.argsort(codes[rows], kind="stable")[:MAX_ROWS]])
+        rows = rows[np.argsort(values[rows, 0], kind="stable")]
+    numbers, indices = _described(
+        context.units, context.bonds, context.counts, context.contexts,
+        values[rows], codes[rows], broken[rows], _FIRSTS, _UNITS, _VALENCES,
+    )  # fmt: skip
+    hydrogens = values[rows, 1] & ((1 << HYDROGEN_BITS) - 1)
+    return FragmentRows(values[rows, 0] / PER_DALTON, hydrogens.astype(np.int32), numbers, indices)
+
+
+@compiled
+def _chosen(masses: Ints, codes: npt.NDArray[np.int8]) -> Ints:
+    """Rows by rising mass: of each mass those of the fewest cleavages, `MAX_WAYS` at most."""
+    order = np.argsort(masses * 8 + codes, kind="mergesort")
+    rows = np.empty(len(order), np.int64)
+    count, mass, fewest, ways = 0, np.int64(-1), 0, 0
+    for row in order:
+        if masses[row] != mass:
+            mass, fewest, ways = masses[row], codes[row], 0
+        if codes[row] == fewest and ways < MAX_WAYS:
+            rows[count] = row
+            count, ways = count + 1, ways + 1
+    return rows[:count]
+
+
+@compiled
+def _described(
+    units: Ints,
+    bonds: Indices,
+    counts: npt.NDArray[np.int16],
+    contexts: Indices,
+    values: Ints,
+    codes: npt.NDArray[np.int8],
+    broken: Indices,
+    firsts: Ints,
+    scale: Floats,
+    valences: Floats,
+) -> tuple[Floats, Indices]:
+    """Numbers and indices of each row, from the atoms that its broken bonds leave together."""
+    atoms, elements = len(units), len(scale)
+    flags = counts.shape[1] - elements
+    starts = np.zeros(atoms + 1, np.int64)
+    for bond in range(len(bonds)):
+        starts[bonds[bond, 0] + 1] += 1
+        starts[bonds[bond, 1] + 1] += 1
+    starts = np.cumsum(starts)
+    fill = starts[:-1].copy()
+    around = np.empty(2 * len(bonds), np.int64)
+    for bond in range(len(bonds)):
+        for side in range(2):
+            around[fill[bonds[bond, side]]] = bond
+            fill[bonds[bond, side]] += 1
+    whole = np.zeros(counts.shape[1], np.int64)
+    mass_of_all = 0
+    for atom in range(atoms):
+        whole += counts[atom]
+        mass_of_all += units[atom, 0]
+    numbers = np.zeros((len(values), 4 * elements - 4 + 2 * flags + 6), np.float32)
+    indices = np.zeros((len(values), 3 + 3 * contexts.shape[2] + 2), np.int32)
+    label, stack = np.empty(atoms, np.int64), np.empty(atoms, np.int64)
+    inside, lost = np.zeros(counts.shape[1], np.int64), np.zeros(counts.shape[1], np.int64)
+    for row in range(len(values)):
+        label[:] = -1
+        parts, this = 0, -1
+        for root in range(atoms):
+            if label[root] >= 0:
+                continue
+            mass, packed, depth = np.int64(0), np.int64(0), 1
+            stack[0], label[root] = root, parts
+            while depth > 0:
+                depth -= 1
+                atom = stack[depth]
+                mass, packed = mass + units[atom, 0], packed + units[atom, 1]
+                for at in range(starts[atom], starts[atom + 1]):
+                    bond = around[at]
+                    if (
+                        (bond == broken[row, 0])
+                        | (bond == broken[row, 1])
+                        | (bond == broken[row, 2])
+                    ):
+                        continue
+                    other = bonds[bond, 0] + bonds[bond, 1] - atom
+                    if label[other] < 0:
+                        label[other] = parts
+                        stack[depth] = other
+                        depth += 1
+            if this < 0 and mass == values[row, 0] and packed == values[row, 1]:
+                this = parts
+            parts += 1
+        inside[:] = 0
+        for atom in range(atoms):
+            if label[atom] == this:
+                inside += counts[atom]
+        lost[:] = whole - inside
+        mass, mass_of_whole = values[row, 0] / 1e9, mass_of_all / 1e9
+        column, unsaturation, unsaturation_lost = 0, np.float32(1), np.float32(1)
+        for element in range(elements):
+            numbers[row, column] = inside[element] / scale[element]
+            numbers[row, column + elements] = lost[element] / scale[element]
+            unsaturation += inside[element] * valences[element] / 2
+            unsaturation_lost += lost[element] * valences[element] / 2
+            column += 1
+        column = 2 * elements
+        for element in range(elements - 2):
+            numbers[row, column] = inside[element] > 0
+            numbers[row, column + elements - 2] = lost[element] > 0
+            column += 1
+        column = 4 * elements - 4
+        for flag in range(elements, elements + flags):
+            numbers[row, column] = inside[flag] / np.float32(3)
+            numbers[row, column + flags] = lost[flag] / np.float32(3)
+            column += 1
+        column = 4 * elements - 4 + 2 * flags
+        numbers[row, column] = unsaturation / 5
+        numbers[row, column + 1] = unsaturation_lost / 5
+        numbers[row, column + 2] = mass / mass_of_whole
+        numbers[row, column + 3] = mass / 300
+        numbers[row, column + 4] = (mass_of_whole - mass) / 100
+        numbers[row, column + 5] = mass_of_whole / 500
+        formula, loss, odd = np.uint64(7), np.uint64(7), 0
+        for element in range(elements):
+            formula = (formula ^ np.uint64(inside[element])) * np.uint64(0x100000001B3)
+            loss = (loss ^ np.uint64(lost[element])) * np.uint64(0x100000001B3)
+            odd += inside[element] * (int(valences[element]) & 1)
+        indices[row, 0] = firsts[0] + codes[row]
+        indices[row, 1] = firsts[1] + min(parts, 4) - 1
+        indices[row, 2] = firsts[2] + (odd & 1)
+        column = 3
+        for way in range(3):
+            bond = broken[row, way]
+            if bond >= 0:
+                first, second = label[bonds[bond, 0]] == this, label[bonds[bond, 1]] == this
+                if first != second:
+                    side = 0 if first else 1
+                    for bucket in range(contexts.shape[2]):
+                        indices[row, column + bucket] = contexts[bond, side, bucket]
+            column += contexts.shape[2]
+        formula ^= formula >> np.uint64(29)
+        loss ^= loss >> np.uint64(29)
+        indices[row, column] = firsts[8] + np.int64(loss % np.uint64(LOSSES))
+        indices[row, column + 1] = firsts[9] + np.int64(formula % np.uint64(FORMULAS))
+    return numbers, indices
