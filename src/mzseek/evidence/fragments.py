@@ -397,10 +397,10 @@ class Fragments(Channel):
             progress("worth of fragments", turn, options.rounds)
             parts = []
             for _, part in queries.in_parts():
+                peaks = peaks_of_spectra(part.spectra, options.ppm, options.least)
                 kinds = kind_lists(
-                    peaks_of_spectra(part.spectra, options.ppm, options.least), part.molecules.fragments,
-                    part.candidates, part.counts, worth,
-                )  # fmt: skip
+                    peaks, part.molecules.fragments, part.candidates, part.counts, worth
+                )
                 parts.append(csr_array(kinds.reshape(-1, worth.size)))
             number = csr_array(_log_fragments(queries)[:, None])
             design = hstack([vstack(parts), number]).tocsr().astype(np.float64)

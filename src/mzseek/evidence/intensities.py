@@ -1,7 +1,7 @@
 """Channel: how well the fragments that a candidate should show agree with the spectrum.
 
-A forward model predicts the share of every fragment ion of a candidate (`mzseek.fragments.prediction`).
-It is fitted on true molecules alone. Fitting needs torch, scoring does not.
+A forward model (`mzseek.fragments.prediction`) predicts the share of every fragment ion of a
+candidate. It is fitted on true molecules alone. Fitting needs torch, scoring does not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -181,7 +181,7 @@ def _likelihood(
 
 
 class _Examples:
-    """Training spectra with the described fragments of their molecules, in an order of their own."""
+    """Training spectra, in canonical order, with the described fragments of their molecules."""
 
     def __init__(self, training_set: TrainingSet, options: IntensityOptions) -> None:
         self._options = options

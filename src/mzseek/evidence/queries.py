@@ -337,12 +337,14 @@ class Queries:
 
 
 def ion_mode(spectrum: Spectrum) -> int:
+    """1 for positive, −1 for negative, 0 where neither charge, adduct nor record states it."""
     if spectrum.charge is None and spectrum.adduct is not None:
         return 1 if parse_adduct(spectrum.adduct).charge > 0 else -1
     return polarity_of(spectrum)
 
 
 def content_hash(spectrum: Spectrum) -> int:
+    """Stable hash of a spectrum, whatever the order of its peaks."""
     order = np.lexsort((spectrum.intensities, spectrum.mz))
     numbers = np.concatenate(
         [spectrum.mz[order], spectrum.intensities[order], [spectrum.precursor_mz]]

@@ -38,11 +38,9 @@ _RING, _CONJUGATED, _KINDS = 4, 8, 16
 # The index of a fragment into the table of embeddings. 0 stands for nothing.
 ENVIRONMENTS, LOSSES, FORMULAS = 4096, 4096, 8192  # buckets that hashes fall into
 _MAX_BROKEN, _BOND_INDICES = 3, 5
-_SIZES = (
-    (len(BONDS), 4, 2)  # how it was broken out, parts of the molecule, odd number of electrons
-    + (_KINDS, *(ENVIRONMENTS,) * 4)  # of a bond, shared by the broken ones
-    + (LOSSES, FORMULAS)
-)
+# How it was broken out, parts of the molecule, odd number of electrons; of each broken bond its
+# kind, both atoms, and the pair of them by two radii; what is lost, and what is left.
+_SIZES = (len(BONDS), 4, 2, _KINDS, *(ENVIRONMENTS,) * 4, LOSSES, FORMULAS)
 _FIRSTS = 1 + np.concatenate([[0], np.cumsum(_SIZES)])
 EMBEDDINGS = int(_FIRSTS[-1])
 INDICES = 3 + _MAX_BROKEN * _BOND_INDICES + 2
@@ -191,12 +189,73 @@ def describe(context: MoleculeContext) -> FragmentRows:
     if len(rows) > MAX_ROWS:
         rows = np.sort(rows[np.argsort(codes[rows], kind="stable")[:MAX_ROWS]])
         rows = rows[np.argsort(values[rows, 0], kind="stable")]
-    numbers, indices = _described(
-        context.units, context.bonds, context.counts, context.contexts,
-        values[rows], codes[rows], broken[rows], _FIRSTS, _UNITS, _VALENCES,
-    )  # fmt: skip
+    inside, parts = _members(context.units, context.bonds, values[rows], broken[rows])
+    numbers, counts = _numbers(context.counts, inside, values[rows, 0] / PER_DALTON)
     hydrogens = values[rows, 1] & ((1 << HYDROGEN_BITS) - 1)
-    return FragmentRows(values[rows, 0] / PER_DALTON, hydrogens.astype(np.int32), numbers, indices)
+    return FragmentRows(
+        values[rows, 0] / PER_DALTON,
+        hydrogens.astype(np.int32),
+        numbers,
+        _indices(context, inside, parts, codes[rows], broken[rows], counts),
+    )
+
+
+def _numbers(
+    counts: npt.NDArray[np.int16], inside: npt.NDArray[np.bool_], masses: npt.NDArray[np.float64]
+) -> tuple[Floats, Ints]:
+    """Inputs of the network, and atoms of each element in the fragments and in their losses."""
+    # Whole numbers, so that sums are exact in any order.
+    of_fragment = inside.astype(np.float32) @ counts.astype(np.float32)
+    both = np.stack([of_fragment, counts.sum(0, dtype=np.float32) - of_fragment], 1)
+    elements, flags = both[:, :, :_COUNTED], both[:, :, _COUNTED:]
+    unsaturation = 1 + (elements * _VALENCES).sum(2) / 2
+    mass, whole = masses.astype(np.float32), np.float32(masses.max())
+    columns = [
+        (elements / _UNITS).reshape(len(both), -1),
+        (elements[:, :, : _COUNTED - 2] > 0).reshape(len(both), -1),
+        (flags / 3).reshape(len(both), -1),
+        unsaturation / 5,
+        np.stack([mass / whole, mass / 300, (whole - mass) / 100, mass * 0 + whole / 500], 1),
+    ]
+    return np.hstack(columns).astype(np.float32), elements.astype(np.int64)
+
+
+def _indices(
+    context: MoleculeContext,
+    inside: npt.NDArray[np.bool_],
+    parts: Ints,
+    codes: npt.NDArray[np.int8],
+    broken: Indices,
+    counts: Ints,
+) -> Indices:
+    """Indices into the table of embeddings."""
+    rows = np.arange(len(inside))[:, None]
+    contexts = np.zeros((len(inside), _MAX_BROKEN, _BOND_INDICES), np.int32)
+    if len(context.bonds):
+        ends = context.bonds[broken]  # (rows, broken, 2); of the last bond where none is broken
+        first, second = inside[rows, ends[:, :, 0]], inside[rows, ends[:, :, 1]]
+        cut = (broken >= 0) & (first != second)
+        contexts = np.where(cut[:, :, None], context.contexts[broken, second.astype(int)], 0)
+    odd = (counts[:, 0] * (_VALENCES.astype(np.int64) & 1)).sum(1) & 1
+    formula, loss = (_hashed(counts[:, side]) for side in range(2))
+    return np.column_stack(
+        [
+            _FIRSTS[0] + codes,
+            _FIRSTS[1] + np.minimum(parts, 4) - 1,
+            _FIRSTS[2] + odd,
+            contexts.reshape(len(inside), -1),
+            _FIRSTS[8] + loss % LOSSES,
+            _FIRSTS[9] + formula % FORMULAS,
+        ]
+    ).astype(np.int32)
+
+
+def _hashed(counts: Ints) -> Ints:
+    """One number for each composition."""
+    value = np.full(len(counts), 7, np.uint64)
+    for column in counts.T:
+        value = _mix(value, column)
+    return (value >> np.uint64(1)).astype(np.int64)
 
 
 @compiled
@@ -215,119 +274,46 @@ def _chosen(masses: Ints, codes: npt.NDArray[np.int8]) -> Ints:
 
 
 @compiled
-def _described(
-    units: Ints,
-    bonds: Indices,
-    counts: npt.NDArray[np.int16],
-    contexts: Indices,
-    values: Ints,
-    codes: npt.NDArray[np.int8],
-    broken: Indices,
-    firsts: Ints,
-    scale: Floats,
-    valences: Floats,
-) -> tuple[Floats, Indices]:
-    """Numbers and indices of each row, from the atoms that its broken bonds leave together."""
-    atoms, elements = len(units), len(scale)
-    flags = counts.shape[1] - elements
+def _members(
+    units: Ints, bonds: Indices, values: Ints, broken: Indices
+) -> tuple[npt.NDArray[np.bool_], Ints]:
+    """Atoms of each fragment, shape (rows, atoms), and parts that its broken bonds leave."""
+    atoms = len(units)
     starts = np.zeros(atoms + 1, np.int64)
     for bond in range(len(bonds)):
         starts[bonds[bond, 0] + 1] += 1
         starts[bonds[bond, 1] + 1] += 1
     starts = np.cumsum(starts)
-    fill = starts[:-1].copy()
-    around = np.empty(2 * len(bonds), np.int64)
+    fill, around = starts[:-1].copy(), np.empty(2 * len(bonds), np.int64)
     for bond in range(len(bonds)):
         for side in range(2):
             around[fill[bonds[bond, side]]] = bond
             fill[bonds[bond, side]] += 1
-    whole = np.zeros(counts.shape[1], np.int64)
-    mass_of_all = 0
-    for atom in range(atoms):
-        whole += counts[atom]
-        mass_of_all += units[atom, 0]
-    numbers = np.zeros((len(values), 4 * elements - 4 + 2 * flags + 6), np.float32)
-    indices = np.zeros((len(values), 3 + 3 * contexts.shape[2] + 2), np.int32)
+    inside, parts = np.zeros((len(values), atoms), np.bool_), np.zeros(len(values), np.int64)
     label, stack = np.empty(atoms, np.int64), np.empty(atoms, np.int64)
-    inside, lost = np.zeros(counts.shape[1], np.int64), np.zeros(counts.shape[1], np.int64)
     for row in range(len(values)):
         label[:] = -1
-        parts, this = 0, -1
+        fragment = -1
         for root in range(atoms):
             if label[root] >= 0:
                 continue
             mass, packed, depth = np.int64(0), np.int64(0), 1
-            stack[0], label[root] = root, parts
+            stack[0], label[root] = root, parts[row]
             while depth > 0:
                 depth -= 1
                 atom = stack[depth]
                 mass, packed = mass + units[atom, 0], packed + units[atom, 1]
                 for at in range(starts[atom], starts[atom + 1]):
                     bond = around[at]
-                    if (
-                        (bond == broken[row, 0])
-                        | (bond == broken[row, 1])
-                        | (bond == broken[row, 2])
-                    ):
+                    if bond in (broken[row, 0], broken[row, 1], broken[row, 2]):
                         continue
                     other = bonds[bond, 0] + bonds[bond, 1] - atom
                     if label[other] < 0:
-                        label[other] = parts
+                        label[other] = parts[row]
                         stack[depth] = other
                         depth += 1
-            if this < 0 and mass == values[row, 0] and packed == values[row, 1]:
-                this = parts
-            parts += 1
-        inside[:] = 0
-        for atom in range(atoms):
-            if label[atom] == this:
-                inside += counts[atom]
-        lost[:] = whole - inside
-        mass, mass_of_whole = values[row, 0] / 1e9, mass_of_all / 1e9
-        column, unsaturation, unsaturation_lost = 0, np.float32(1), np.float32(1)
-        for element in range(elements):
-            numbers[row, column] = inside[element] / scale[element]
-            numbers[row, column + elements] = lost[element] / scale[element]
-            unsaturation += inside[element] * valences[element] / 2
-            unsaturation_lost += lost[element] * valences[element] / 2
-            column += 1
-        column = 2 * elements
-        for element in range(elements - 2):
-            numbers[row, column] = inside[element] > 0
-            numbers[row, column + elements - 2] = lost[element] > 0
-            column += 1
-        column = 4 * elements - 4
-        for flag in range(elements, elements + flags):
-            numbers[row, column] = inside[flag] / np.float32(3)
-            numbers[row, column + flags] = lost[flag] / np.float32(3)
-            column += 1
-        column = 4 * elements - 4 + 2 * flags
-        numbers[row, column] = unsaturation / 5
-        numbers[row, column + 1] = unsaturation_lost / 5
-        numbers[row, column + 2] = mass / mass_of_whole
-        numbers[row, column + 3] = mass / 300
-        numbers[row, column + 4] = (mass_of_whole - mass) / 100
-        numbers[row, column + 5] = mass_of_whole / 500
-        formula, loss, odd = np.uint64(7), np.uint64(7), 0
-        for element in range(elements):
-            formula = (formula ^ np.uint64(inside[element])) * np.uint64(0x100000001B3)
-            loss = (loss ^ np.uint64(lost[element])) * np.uint64(0x100000001B3)
-            odd += inside[element] * (int(valences[element]) & 1)
-        indices[row, 0] = firsts[0] + codes[row]
-        indices[row, 1] = firsts[1] + min(parts, 4) - 1
-        indices[row, 2] = firsts[2] + (odd & 1)
-        column = 3
-        for way in range(3):
-            bond = broken[row, way]
-            if bond >= 0:
-                first, second = label[bonds[bond, 0]] == this, label[bonds[bond, 1]] == this
-                if first != second:
-                    side = 0 if first else 1
-                    for bucket in range(contexts.shape[2]):
-                        indices[row, column + bucket] = contexts[bond, side, bucket]
-            column += contexts.shape[2]
-        formula ^= formula >> np.uint64(29)
-        loss ^= loss >> np.uint64(29)
-        indices[row, column] = firsts[8] + np.int64(loss % np.uint64(LOSSES))
-        indices[row, column + 1] = firsts[9] + np.int64(formula % np.uint64(FORMULAS))
-    return numbers, indices
+            if fragment < 0 and mass == values[row, 0] and packed == values[row, 1]:
+                fragment = parts[row]
+            parts[row] += 1
+        inside[row] = label == fragment
+    return inside, parts

@@ -31,7 +31,7 @@ NOISE_PLACES = 3000
 FLOOR = 0.02  # of the density of mass errors, for those far off
 
 _ALKALI = frozenset({"Li", "Na", "K", "Rb", "Cs"})
-_ANIONS = frozenset({"Cl", "Br", "I", "F", "FA", "HCOO", "CH3COO", "CH3COOH", "HCOOH", "Ac"})
+_ANIONS = frozenset({"F", "Cl", "Br", "I", "FA", "HAc", "TFA"})
 IONS = 7
 
 
