@@ -43,7 +43,7 @@ def test_channels_as_users_name_them() -> None:
 @pytest.mark.parametrize(
     ("names", "setting", "message"),
     [
-        ("", None, "no channels, expected one or more of: fragments, analogs, subs"),
+        ("", None, "no channels, expected one or more of: fragments, analogs, intens"),
         ("fragmnts", None, "channel 'fragmnts' is unknown, expected one of: fragments, analogs"),
         ("run", None, "channel 'run' is unknown, expected run:FOLDER"),
         ("run:", None, "channel 'run:' is unknown, expected run:FOLDER"),

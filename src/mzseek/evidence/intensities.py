@@ -27,7 +27,7 @@ from mzseek.fragments.contexts import (
     describe,
     molecule_context,
 )
-from mzseek.fragments.matching import LEAST, PPM, PeakTable, in_threads
+from mzseek.fragments.matching import PPM, PeakTable, in_threads
 from mzseek.fragments.prediction import (
     BASES,
     CONDITIONS,
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
+# Wider than for explained peaks: errors have a learned spread, and far ones count little.
+MIN_TOLERANCE = 0.002
 _BATCH = 64
 _MOLECULES = 500  # that a process reads at a time
 SHAPES = {
@@ -74,7 +76,9 @@ class IntensityOptions:
     """Options of the intensities channel."""
 
     ppm: float = option(PPM, "tolerance of a peak", above=0, at_most=1000)
-    least: float = option(LEAST, "m/z that is always within the tolerance", at_least=0, at_most=1)
+    least: float = option(
+        MIN_TOLERANCE, "m/z that is always within the tolerance", at_least=0, at_most=1
+    )
     epochs: int = option(5, "passes over the training spectra", at_least=1, at_most=100)
     per_molecule: int = option(6, "spectra of a molecule in a pass, at most", at_least=1)
     lr: float = option(3e-3, "learning rate", above=0)
@@ -128,7 +132,7 @@ class Intensities(Channel):
             bases: dict[bytes, Floats] = {}
             for spectrum in spectra_of[number]:
                 values[starts[spectrum] + position] = _likelihood(
-                    weights, rows, bases, peaks, queries.spectra[spectrum], int(spectrum)
+                    weights, rows, bases, peaks, queries.spectra[int(spectrum)], int(spectrum)
                 )
 
         tasks = [
@@ -185,14 +189,17 @@ class _Examples:
 
     def __init__(self, training_set: TrainingSet, options: IntensityOptions) -> None:
         self._options = options
-        keys = [content_hash(spectrum) for spectrum in training_set.spectra]
+        keys = np.array([content_hash(spectrum) for spectrum in training_set.spectra])
         inchikeys = training_set.inchikey14[training_set.molecule]
         order = np.lexsort((keys, inchikeys))
         spectra = [training_set.spectra[int(number)] for number in order]
         self._spectra = spectra
         self._peaks = peaks_of_spectra(spectra, options.ppm, options.least)
-        used, self._molecule = np.unique(training_set.molecule[order], return_inverse=True)
-        contexts = molecule_contexts([training_set.molecules.smiles[row] for row in used])
+        _, first, self._molecule = np.unique(
+            inchikeys[order], return_index=True, return_inverse=True
+        )
+        smiles = [training_set.molecules.smiles[row] for row in training_set.molecule[order][first]]
+        contexts = molecule_contexts(smiles)
         self._rows = [describe(context) for context in contexts]
         filled = np.flatnonzero(np.diff(self._peaks.starts) > 0)
         by_molecule = np.argsort(self._molecule[filled], kind="stable")
@@ -222,7 +229,10 @@ class _Examples:
         rows_before = entries_before = peaks_before = 0
         for position, number in enumerate(spectra):
             rows, own = self._rows[self._molecule[number]], _peaks_of(self._peaks, int(number))
-            forms, spectrum = self._peaks.forms[self._peaks.form_of[number]], self._spectra[number]
+            forms, spectrum = (
+                self._peaks.forms[self._peaks.form_of[number]],
+                self._spectra[int(number)],
+            )
             entries = ion_entries(rows, forms, spectrum.precursor_mz)
             entry, peak, errors = match_entries(entries.mz, own.mz, own.tolerances)
             size = len(rows.masses)

@@ -19,7 +19,7 @@ from mzseek.fragments.matching import AT_PRECURSOR, MAX_HYDROGENS_MOVED, SHIFTS,
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Weights = Mapping[str, npt.NDArray[np.floating]]
+Weights = Mapping[str, Floats]
 
 CARRIED, DOUBLE = SHIFTS, SHIFTS + 1  # outputs beside those for hydrogens moved
 OUTPUTS = SHIFTS + 2
