@@ -519,7 +519,7 @@ class AnnotationRun(Iterator[Annotation]):
     def remarks(self) -> list[str]:
         """Return all lines that the user should read about the run."""
         annotator, config = self.annotator, self.annotator.config
-        skipped = {
+        skipped: dict[str, Sequence[tuple[str, str]]] = {
             "candidates": annotator.skipped_candidates,
             "weights": annotator.skipped_weights,
         }

@@ -237,8 +237,8 @@ class ListedSource(Source):
         """Return what `save` has written."""
         label, rows, metadata, lists = json.loads(path.read_text(encoding="utf-8"))
         molecules = [
-            Molecule(*texts, tuple(sources), tuple(identifiers), row)
-            for *texts, sources, identifiers, row in rows
+            Molecule(smiles, key, formula, mass, name, tuple(sources), tuple(identifiers), row)
+            for smiles, key, formula, mass, name, sources, identifiers, row in rows
         ]
         return cls(label, molecules, metadata, lists)
 

@@ -189,7 +189,7 @@ def write_bundle(
     """
     described, arrays = pack_states(model, max_peaks)
     peaks, ions = compact_peaks(references.peaks, max_peaks), compact_ions(references.ions)
-    library = {
+    library: dict[str, npt.NDArray[Any]] = {
         "pointers": np.asarray(peaks.pointers, np.int64),
         "mz": np.asarray(peaks.values, np.float64),
         "heights": np.asarray(peaks.weights, np.float64),
