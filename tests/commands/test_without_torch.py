@@ -165,5 +165,6 @@ def test_every_module_that_needs_no_torch_can_be_loaded(bare: dict[str, str]) ->
     figures = ("mzseek.export.", "mzseek.experiments.figures", "mzseek.experiments.reproduce")
     assert [name for name in torn if not name.startswith((*tensors, *figures))] == []
     for name in ("mzseek.runs.predictions", "mzseek.evaluation.evaluate", "mzseek.models.configs",
-                 "mzseek.losses", "mzseek.export.spectrum_plot"):  # fmt: skip
+                 "mzseek.losses", "mzseek.export.report",
+                 "mzseek.export.spectrum_plot"):  # fmt: skip
         assert name in loaded

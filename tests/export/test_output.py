@@ -2,11 +2,10 @@
 
 import json
 import math
+import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,9 +13,11 @@ import numpy as np
 import pytest
 
 from mzseek.core.errors import BusyError, InputError, RunError
+from mzseek.export import output as output_module
 from mzseek.export.output import FILES, SUFFIXES, Output
 from mzseek.export.tables import CHANNEL, FIRST, LAST, PEAK_COLUMNS, SUMMARY_COLUMNS
 from mzseek.export.writer import Settings, Writer
+from mzseek.io import writing
 from mzseek.version import __version__
 
 OWN = ["candidates.tsv", "peaks.tsv", "report.html", "run.json", "skipped.tsv", "summary.tsv"]
@@ -399,35 +400,29 @@ def test_a_note_of_another_form_ends_what_is_resumed(tmp_path: Path, make_annota
     assert contents(tmp_path / "out") == contents(tmp_path / "whole" / "out")
 
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from mzseek.export.output import Output
-from mzseek.export import output as module
-from mzseek.export.writer import Settings
-from mzseek.io import writing
+def replace_and_die(target: Path, step: str) -> int:
+    """Replace an output in a process that is killed at a step; how it ended."""
 
-target, step = Path(sys.argv[1]), sys.argv[2]
+    def kill(*_) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
+    def renamed(path: Path, other: Path, rename=Path.rename) -> None:
+        rename(path, other)
+        if str(other).endswith("-old"):
+            kill()
 
-rename = Path.rename
-def renamed(path, other):
-    rename(path, other)
-    if str(other).endswith("-old"):
-        kill()
-
-if step == "publish":
-    module.publish = kill
-elif step == "between":
-    writing._exchange, Path.rename = (lambda one, other: False), renamed
-elif step == "discard":
-    writing.discard = module.discard = kill
-with Output(target, Settings()) as output:
-    output.skipped("new", "new")
-    output.finish()
-"""
+    if (process := os.fork()) == 0:
+        try:
+            if step == "publish":
+                output_module.publish = kill
+            elif step == "between":
+                writing._exchange, Path.rename = (lambda one, other: False), renamed
+            else:
+                writing.discard = output_module.discard = kill
+            write(target, [])
+        finally:
+            os._exit(1)
+    return os.waitpid(process, 0)[1]
 
 
 @pytest.mark.parametrize(
@@ -453,8 +448,7 @@ def test_a_kill_while_an_output_is_replaced_loses_no_result(
         table = target / "summary.tsv" if target.is_dir() else target
         return "old" if "\nold\t" in table.read_text() else "new"
 
-    ended = subprocess.run([sys.executable, "-c", _KILLED, target, step], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    assert os.WTERMSIG(replace_and_die(target, step)) == signal.SIGKILL
     assert found() == there
     shutil.copytree(target.parent, tmp_path / "second")
     for folder, resume in (("first", False), ("second", True)):

@@ -89,41 +89,38 @@ def test_rows_are_models_then_controls_then_chance() -> None:
 
 
 @pytest.fixture
-def with_beliefs(trained) -> list[EvaluatedRun]:
-    """Two models and a control, with their beliefs."""
+def with_posteriors(trained) -> list[EvaluatedRun]:
+    """Two models and a control, with their posteriors."""
     runs = [trained("emb-cos"), trained("emb-cos", model="blind"), trained("bce")]
     return [EvaluatedRun(run, evaluate(run), posterior_report(run)) for run in runs]
 
 
-def test_decoded_values_have_a_column_of_their_own(with_beliefs) -> None:
-    rows = {row.name: row for row in tradeoff_rows(with_beliefs)}
+def test_decoded_values_have_a_column_of_their_own(with_posteriors) -> None:
+    rows = {row.name: row for row in tradeoff_rows(with_posteriors)}
     assert list(rows) == ["emb-cos-mlp", "bce-mlp", "emb-cos-blind", "random"]
-    for each in with_beliefs:
+    for each in with_posteriors:
         interval = each.posterior.decoded.interval("tanimoto", "tanimoto")
         row = rows[each.run.folder.name]
         assert row.values[DECODED] == interval.mean
         assert row.intervals[DECODED] == (interval.low, interval.high)
-    even = with_beliefs[0].posterior.uniform.interval("tanimoto", "tanimoto").mean
+    even = with_posteriors[0].posterior.uniform.interval("tanimoto", "tanimoto").mean
     assert rows["random"].values[DECODED] == even
     assert rows["emb-cos-mlp"].values["tanimoto"] is None
+    svg = tradeoff_svg(list(rows.values()))  # points also without a fingerprint
+    for name in rows:
+        assert svg.count(f">{name}</text>") == 1
+    assert "(no fingerprint)" not in svg
+    assert ">posterior decoded for Tanimoto</text>" in svg
 
 
-def test_a_model_without_beliefs_has_no_decoded_value(with_beliefs) -> None:
-    embedded, blind, bitwise = with_beliefs
+def test_a_model_without_a_posterior_has_no_decoded_value(with_posteriors) -> None:
+    embedded, blind, bitwise = with_posteriors
     without = [replace(embedded, posterior=None), replace(blind, posterior=None)]
     rows = {row.name: row for row in tradeoff_rows([*without, bitwise])}
     assert rows["emb-cos-mlp"].values[DECODED] is None
     assert DECODED not in rows["emb-cos-mlp"].intervals
     assert rows["bce-mlp"].values[DECODED] is not None
     assert DECODED not in tradeoff_rows(without)[0].values
-
-
-def test_decoded_models_are_points_also_without_a_fingerprint(with_beliefs) -> None:
-    svg = tradeoff_svg(tradeoff_rows(with_beliefs))
-    for name in ("emb-cos-mlp", "bce-mlp", "emb-cos-blind", "random"):
-        assert svg.count(f">{name}</text>") == 1
-    assert "(no fingerprint)" not in svg
-    assert ">posterior decoded for Tanimoto</text>" in svg
 
 
 def test_the_picture_names_every_model() -> None:
@@ -139,16 +136,10 @@ def test_the_picture_names_every_model() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        [row("a", 0.2, 0.3)],
-        [row("a", 0.0, 0.0)],
-        [row("a", 1.0, 1.0)],
-        [row("a", 0.2)],
-        [row("a", 0.2), row("b", 0.4)],
-        [row("a", 0.2, 0.3), row("b", 0.2, 0.3)],
-        [row("a", 0.2, control=True)],
-        [row("a", 0.2, 0.3), row("b", None, 0.3)],
-        [row("b", None, 0.3)],
-        [],
+        [row("a", 0.2, 0.3)], [row("a", 0.0, 0.0)], [row("a", 1.0, 1.0)], [row("a", 0.2)],
+        [row("a", 0.2), row("b", 0.4)], [row("a", 0.2, 0.3), row("b", 0.2, 0.3)],
+        [row("a", 0.2, control=True)], [row("a", 0.2, 0.3), row("b", None, 0.3)],
+        [row("b", None, 0.3)], [],
     ],
     ids=["one", "zero", "all", "no fingerprint", "no fingerprints", "equal", "control", "no hits",
          "no hits at all", "none"],
