@@ -241,7 +241,7 @@ def test_a_number_of_bits_that_no_fingerprint_has_is_refused(
 ) -> None:
     path = copy("prepared") / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"fingerprint_bits": bits}))
-    with pytest.raises(CacheError, match=f"fingerprint_bits is {bits}, expected 1 to 65,536"):
+    with pytest.raises(CacheError, match=f"fingerprint_bits is {bits}, expected "):
         Prepared.open(path.parent)
 
 

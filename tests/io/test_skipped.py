@@ -155,4 +155,4 @@ def test_reasons_met_in_real_files(shared: Path) -> None:
         found[name] = {group.kind: group.count for group in groups.by_count()}
     assert set(found["massbank_records.zip"]) >= {"ms1", "ei"}
     assert len(found["massbank_records.zip"]) <= 4
-    assert found["formats"] == {"ms1": 4, "no-records": 1, "malformed": 1}
+    assert found["formats"] == {"ms1": 4, "no-records": 1, "no-peaks": 1}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """A Ray cluster of two workers on this machine."""
     ray = pytest.importorskip("ray")
