@@ -170,9 +170,9 @@ def _likelihood(
     number: int,
 ) -> float:
     """Score one spectrum; ``bases`` keeps the logits of the molecule by ion."""
-    own = _peaks_of(peaks, number)
+    own_peaks = _peaks_of(peaks, number)
     forms = peaks.forms[peaks.form_of[number]]
-    if not len(own.mz):
+    if not len(own_peaks.mz):
         return 0.0
     entries = ion_entries(rows, forms, spectrum.precursor_mz)
     ion = ion_inputs(parse_adduct(adduct_of(spectrum)))
@@ -181,7 +181,7 @@ def _likelihood(
         basis = bases[ion.tobytes()] = basis_logits(weights, rows, ion)
     mixed, noise = mixture(weights, conditions(collision_energy(spectrum), spectrum.precursor_mz))
     logits = entry_logits(basis, mixed, entries)
-    return log_likelihood(logits, entries, own, noise, float(weights["width"][0]))
+    return log_likelihood(logits, entries, own_peaks, noise, float(weights["width"][0]))
 
 
 class _Examples:
@@ -228,13 +228,16 @@ class _Examples:
         columns: dict[str, list[npt.NDArray[Any]]] = {}
         rows_before = entries_before = peaks_before = 0
         for position, number in enumerate(spectra):
-            rows, own = self._rows[self._molecule[number]], _peaks_of(self._peaks, int(number))
+            rows, own_peaks = (
+                self._rows[self._molecule[number]],
+                _peaks_of(self._peaks, int(number)),
+            )
             forms, spectrum = (
                 self._peaks.forms[self._peaks.form_of[number]],
                 self._spectra[int(number)],
             )
             entries = ion_entries(rows, forms, spectrum.precursor_mz)
-            entry, peak, errors = match_entries(entries.mz, own.mz, own.tolerances)
+            entry, peak, errors = match_entries(entries.mz, own_peaks.mz, own_peaks.tolerances)
             size = len(rows.masses)
             ion = np.broadcast_to(ion_inputs(parse_adduct(adduct_of(spectrum))), (size, IONS))
             new = {
@@ -249,12 +252,12 @@ class _Examples:
                 "match_entry": entry + entries_before,
                 "match_peak": peak + peaks_before,
                 "match_error": errors.astype(np.float32),
-                "peak_spectrum": np.full(len(own.mz), position),
-                "share": own.shares.astype(np.float32),
+                "peak_spectrum": np.full(len(own_peaks.mz), position),
+                "share": own_peaks.shares.astype(np.float32),
             }
             for name, values in new.items():
                 columns.setdefault(name, []).append(values)
             rows_before += size
             entries_before += len(entries.row)
-            peaks_before += len(own.mz)
+            peaks_before += len(own_peaks.mz)
         return ForwardBatch.of(**{name: np.concatenate(parts) for name, parts in columns.items()})

@@ -29,11 +29,13 @@ def gpu_devices(count: int | None = None) -> list[str]:
         return []
     import torch
 
-    found = [device for device in visible_devices().split(",") if device]
-    found = found if _VISIBLE in os.environ else list(map(str, range(torch.cuda.device_count())))
-    if count is not None and count > len(found):
-        raise ExperimentError(f"--gpus {count}: there are {len(found)} on this machine")
-    return found[:count]
+    device_names = [device for device in visible_devices().split(",") if device]
+    device_names = (
+        device_names if _VISIBLE in os.environ else list(map(str, range(torch.cuda.device_count())))
+    )
+    if count is not None and count > len(device_names):
+        raise ExperimentError(f"--gpus {count}: there are {len(device_names)} on this machine")
+    return device_names[:count]
 
 
 def take_device(devices: Sequence[str] | None) -> None:

@@ -293,8 +293,8 @@ def against_published(results: Results) -> dict[tuple[str, str], str]:
     compared = {}
     for row in experiment.rows:
         for column in experiment.columns:
-            place = row.key, column.key
-            number, cell = results.published(*place), results.cell(*place)
+            cell_key = row.key, column.key
+            number, cell = results.published(*cell_key), results.cell(*cell_key)
             if number is None or cell is None or not cell.values:
                 continue
             mean, sd = number
@@ -310,7 +310,7 @@ def against_published(results: Results) -> dict[tuple[str, str], str]:
                 freedom = sum(variances) ** 2 / sum(v**2 / max(f, 1) for v, f in pairs)
                 half += t.ppf((1 + LEVEL) / 2, freedom) * math.sqrt(sum(variances))
             away = here - mean
-            compared[place] = (
+            compared[cell_key] = (
                 AS_PUBLISHED if abs(away) <= half + 1e-12 else HIGHER if away > 0 else LOWER
             )
     return compared

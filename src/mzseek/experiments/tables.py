@@ -67,19 +67,19 @@ def comma_separated(results: Results) -> str:
     experiment, compared = results.experiment, _compared(results)
     for row in experiment.rows:
         for column in experiment.columns:
-            place = row.key, column.key
-            cell, number = results.cell(*place), results.published(*place)
-            printed = results.printed(*place)
+            cell_key = row.key, column.key
+            cell, number = results.cell(*cell_key), results.published(*cell_key)
+            printed = results.printed(*cell_key)
             if cell is None and not printed:
                 continue
             mean = None if cell is None else cell.text or in_units(cell.mean, column)
             sd = None if cell is None else in_units(cell.sd, column)
             chosen = "" if cell is None else " ".join(f"{k}={v:g}" for k, v in cell.chosen.items())
             writer.writerow(
-                [experiment.name, results.scale, *place, column.metric, column.candidates or "",
+                [experiment.name, results.scale, *cell_key, column.metric, column.candidates or "",
                  experiment.fold, column.unit, _plain(mean), _plain(sd),
                  0 if cell is None else len(cell.values), chosen, *(number or (printed, None)),
-                 compared.get(place, "")]
+                 compared.get(cell_key, "")]
             )  # fmt: skip
     return text.getvalue()
 

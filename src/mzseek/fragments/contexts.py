@@ -25,7 +25,7 @@ Indices = npt.NDArray[np.int32]
 
 _ELEMENTS = (6, 7, 8, 16, 15, 9, 17, 35, 53)  # then any other heavy atom, then hydrogen
 _OTHER, _HYDROGEN = len(_ELEMENTS), len(_ELEMENTS) + 1
-_COUNTED = len(_ELEMENTS) + 2
+_ELEMENT_COLUMNS = len(_ELEMENTS) + 2
 _UNITS = np.array([10, 3, 3, 1, 1, 2, 1, 1, 1, 1, 10], np.float32)  # of counts, by element
 # Bonds to an atom of each element in a neutral molecule, less two: what unsaturation counts.
 _VALENCES = np.array([2, 1, 0, 0, 1, -1, -1, -1, -1, 2, -1], np.float32)
@@ -44,7 +44,7 @@ _SIZES = (len(BONDS), 4, 2, _KINDS, *(ENVIRONMENTS,) * 4, LOSSES, FORMULAS)
 _FIRSTS = 1 + np.concatenate([[0], np.cumsum(_SIZES)])
 EMBEDDINGS = int(_FIRSTS[-1])
 INDICES = 3 + _MAX_BROKEN * _BOND_INDICES + 2
-NUMBERS = 2 * _COUNTED + 2 * (_COUNTED - 2) + 2 * _FLAGS + 6
+NUMBERS = 2 * _ELEMENT_COLUMNS + 2 * (_ELEMENT_COLUMNS - 2) + 2 * _FLAGS + 6
 MAX_WAYS = 3  # to break out one mass, that are described
 MAX_ROWS = 1500  # of a molecule; fragments of most cleavages are left out first
 
@@ -99,23 +99,23 @@ def molecule_context(molecule: Mol) -> MoleculeContext:
     elements = np.array([atom.GetAtomicNum() for atom in atoms])
     aromatic = np.array([atom.GetIsAromatic() for atom in atoms])
     hydrogens = np.array([atom.GetTotalNumHs() for atom in atoms])
-    position = {index: place for place, index in enumerate(graph.atoms)}
+    position = {index: atom for atom, index in enumerate(graph.atoms)}
     kinds = np.zeros(len(graph.bonds), np.int64)
     double_oxygen, all_single = np.zeros(number, bool), np.ones(number, bool)
-    place = 0
+    bond_index = 0
     for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
         first, second = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
         if first not in position or second not in position:
             continue
         first, second = position[first], position[second]
         kind = _BOND_KINDS.get(bond.GetBondType(), 3)
-        kinds[place] = kind + _RING * bond.IsInRing() + _CONJUGATED * bond.GetIsConjugated()
+        kinds[bond_index] = kind + _RING * bond.IsInRing() + _CONJUGATED * bond.GetIsConjugated()
         if kind:
             all_single[[first, second]] = False
         if kind == 1:
             double_oxygen[first] |= elements[second] in (8, 16)
             double_oxygen[second] |= elements[first] in (8, 16)
-        place += 1
+        bond_index += 1
     ends = graph.bonds.astype(np.int64)
     beside_carbonyl, beside_aromatic, is_double = (np.zeros(number, bool) for _ in range(3))
     for here, there in (ends.T, ends.T[::-1]):
@@ -123,7 +123,7 @@ def molecule_context(molecule: Mol) -> MoleculeContext:
         beside_aromatic[here[aromatic[there]]] = True
         is_double[here[kinds % 4 == 1]] = True
     nitrogen, oxygen = elements == 7, elements == 8
-    counts = np.zeros((number, _COUNTED + _FLAGS), np.int16)
+    counts = np.zeros((number, _ELEMENT_COLUMNS + _FLAGS), np.int16)
     columns = {element: column for column, element in enumerate(_ELEMENTS)}
     counts[np.arange(number), [columns.get(int(z), _OTHER) for z in elements]] = 1
     counts[:, _HYDROGEN] = hydrogens
@@ -138,7 +138,7 @@ def molecule_context(molecule: Mol) -> MoleculeContext:
         (elements == 6) & all_single & ~aromatic,
         np.array([atom.GetFormalCharge() != 0 for atom in atoms]),
     )
-    counts[:, _COUNTED:] = np.stack(flags, 1).reshape(number, _FLAGS)
+    counts[:, _ELEMENT_COLUMNS:] = np.stack(flags, 1).reshape(number, _FLAGS)
     contexts = _bond_contexts(_environments(molecule, graph.atoms), ends, kinds)
     return MoleculeContext(graph.units, graph.bonds, counts, contexts)
 
@@ -149,8 +149,8 @@ def _environments(molecule: Mol, atoms: list[int]) -> npt.NDArray[np.uint64]:
     output.AllocateBitInfoMap()
     _MORGAN.GetSparseCountFingerprint(molecule, additionalOutput=output)
     environments = np.zeros((2, molecule.GetNumAtoms()), np.uint64)
-    for bit, places in output.GetBitInfoMap().items():
-        for atom, radius in places:
+    for bit, centres in output.GetBitInfoMap().items():
+        for atom, radius in centres:
             environments[radius, atom] = bit
     return environments[:, atoms]
 
@@ -207,12 +207,12 @@ def _numbers(
     # Whole numbers, so that sums are exact in any order.
     of_fragment = inside.astype(np.float32) @ counts.astype(np.float32)
     both = np.stack([of_fragment, counts.sum(0, dtype=np.float32) - of_fragment], 1)
-    elements, flags = both[:, :, :_COUNTED], both[:, :, _COUNTED:]
+    elements, flags = both[:, :, :_ELEMENT_COLUMNS], both[:, :, _ELEMENT_COLUMNS:]
     unsaturation = 1 + (elements * _VALENCES).sum(2) / 2
     mass, whole = masses.astype(np.float32), np.float32(masses.max())
     columns = [
         (elements / _UNITS).reshape(len(both), -1),
-        (elements[:, :, : _COUNTED - 2] > 0).reshape(len(both), -1),
+        (elements[:, :, : _ELEMENT_COLUMNS - 2] > 0).reshape(len(both), -1),
         (flags / 3).reshape(len(both), -1),
         unsaturation / 5,
         np.stack([mass / whole, mass / 300, (whole - mass) / 100, mass * 0 + whole / 500], 1),

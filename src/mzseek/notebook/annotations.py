@@ -64,9 +64,9 @@ class Annotations(Tabular, Sequence[Annotation]):
         if run.annotator.source.label == IN_MEMORY:  # whose file is gone by now
             options = {**self._settings.options, "database": IN_MEMORY}
             self._settings = replace(self._settings, options=options)
-        by_name = {found.feature.name: found for found in reversed(self._annotations)}
+        by_name = {a.feature.name: a for a in reversed(self._annotations)}
         # Names as they are come before names by value, of which "007" is one of "7".
-        self._by_name = {same_feature(name): found for name, found in by_name.items()} | by_name
+        self._by_name = {same_feature(name): a for name, a in by_name.items()} | by_name
 
     def __len__(self) -> int:
         return len(self._annotations)

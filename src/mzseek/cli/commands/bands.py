@@ -84,13 +84,13 @@ def bands(
 
             partial.write_text(bands_svg(by_kind, similarity), encoding="utf-8")
     if as_json:
-        asked = {"similarity": similarity, "candidates": candidates, "fold": fold}
-        found = {
+        options = {"similarity": similarity, "candidates": candidates, "fold": fold}
+        summary = {
             "lists": {kind: int(bands.usable.sum()) for kind, bands in by_kind.items()},
             "medians": {kind: bands.medians() for kind, bands in by_kind.items()},
             "twins": {kind: _with_twins(bands) for kind, bands in by_kind.items()},
         }
-        print_json(asked | {"against": against} | found)
+        print_json(options | {"against": against} | summary)
         return
     _show(by_kind, similarity, candidates, fold, against)
     if figure:
