@@ -235,13 +235,16 @@ def test_a_checksum_finds_what_no_form_can_tell(copy: Callable[[str], Path]) -> 
     Prepared.open(folder, verify=True)
 
 
-@pytest.mark.parametrize("bits", [0, -1, 2**62])
+@pytest.mark.parametrize(
+    ("bits", "expected"),
+    [(0, "1 to 65,536"), (-1, "a whole number of 0 or more"), (2**62, "1 to 65,536")],
+)
 def test_a_number_of_bits_that_no_fingerprint_has_is_refused(
-    bits: int, copy: Callable[[str], Path]
+    bits: int, expected: str, copy: Callable[[str], Path]
 ) -> None:
     path = copy("prepared") / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"fingerprint_bits": bits}))
-    with pytest.raises(CacheError, match=f"fingerprint_bits is {bits}, expected "):
+    with pytest.raises(CacheError, match=f"fingerprint_bits is {bits}, expected {expected}"):
         Prepared.open(path.parent)
 
 

@@ -73,8 +73,10 @@ class ForwardNetwork(nn.Module):
         network is evaluated once for all spectra of a molecule.
     noise_places : int
         Places that an unexplained peak may have.
-    error_density : callable
-        Of errors and a width: see `mzseek.fragments.prediction.error_density`, in torch.
+    floor : float
+        Of the density of mass errors, as in `mzseek.fragments.prediction.error_density`.
+    seed : int
+        Of the initial weights.
     """
 
     def __init__(
