@@ -6,9 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
 from itertools import count, islice
-from multiprocessing.connection import Client
 from pathlib import Path
 
 import pytest
@@ -18,7 +16,7 @@ from hypothesis import strategies as st
 from mzseek.core.errors import DatabaseError, InputError
 from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine
 from mzseek.parallel import engine as module
-from mzseek.parallel.engine import MessageServer, Sender, dispatch, in_order
+from mzseek.parallel.engine import MessageFolder, Sender, in_order
 
 RAY = pytest.mark.slow  # a cluster takes seconds to start
 
@@ -85,21 +83,20 @@ def test_errors_of_the_work_and_of_the_batches_come_through(engine: Engine) -> N
 
 
 def counts(batch: int, channel: Channel) -> int:
-    """Says how far it has got, to where it was asked from."""
     for done in range(1, 4):
         channel.progress(f"piece {batch}", done, 3)
     channel.say(f"piece {batch} is done")
     return batch * batch
 
 
-def test_long_work_gives_results_in_order_and_tells_of_itself(engine: Engine) -> None:
-    told: list[tuple] = []
+def test_long_work_gives_results_in_order_and_reports_its_progress(engine: Engine) -> None:
+    calls: list[tuple] = []
     lines: list[str] = []
-    found = engine.long_results(
-        counts, range(5), progress=lambda *facts: told.append(facts), say=lines.append
+    results = engine.long_results(
+        counts, range(5), progress=lambda *call: calls.append(call), say=lines.append
     )
-    assert list(found) == [0, 1, 4, 9, 16]
-    assert {facts for facts in told if facts[1] == 3} == {(f"piece {n}", 3, 3) for n in range(5)}
+    assert list(results) == [0, 1, 4, 9, 16]
+    assert {call for call in calls if call[1] == 3} == {(f"piece {n}", 3, 3) for n in range(5)}
     assert sorted(lines) == [f"piece {n} is done" for n in range(5)]
     assert list(engine.long_results(counts, [])) == []
 
@@ -189,128 +186,69 @@ def test_long_work_is_begun_when_a_worker_is_free() -> None:
     assert at_once[:5] == [2] * 5  # though the first of them is at work all the while
 
 
-class Recorder(Sender):
-    """Keeps what it would send."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent: list[str] = []
-
-    def send(self, message: str) -> None:
-        self.sent.append(message)
-
-    def close(self) -> None:
-        pass
-
-
-def received(server: MessageServer) -> tuple[list[tuple], list[str]]:
+def received(messages: MessageFolder) -> tuple[list[tuple], list[str]]:
     calls: list[tuple] = []
     lines: list[str] = []
-    server.deliver(lambda *facts: calls.append(facts), lines.append)
+    messages.deliver(lambda *call: calls.append(call), lines.append)
     return calls, lines
 
 
-def test_here_whoever_watches_is_called_at_once() -> None:
+def test_a_channel_of_this_process_calls_at_once() -> None:
     calls: list[object] = []
-    channel = Channel(lambda *facts: calls.append(facts), calls.append)
+    channel = Channel(lambda *call: calls.append(call), calls.append)
     channel.progress("training", 3, 10)
     channel.say("warning: slow")
     assert calls == [("training", 3, 10), "warning: slow"]
     assert not channel.is_elsewhere
 
 
-def test_messages_come_out_as_they_went_in() -> None:
-    channel, calls, lines = Recorder(), [], []
-    channel.progress('über, "run"\n', 3, None)
-    channel.say("line")
-    for message in channel.sent:
-        dispatch(message, lambda *facts: calls.append(facts), lines.append)
-    assert (calls, lines) == ([('über, "run"\n', 3, None)], ["line"])
-    assert channel.is_elsewhere
-
-
-def test_a_stage_is_calls_of_now_and_then_and_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_is_reported_ten_times_a_second_and_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
-    channel, calls = Recorder(), []
+    messages: list[tuple] = []
+    channel = Sender(messages.append)
     for done in range(1, 101):
         channel.progress("a", done, 100)
         channel.progress("b", done)
         clock[0] += 0.001
-    channel.progress("a", 100, 100)
-    for message in channel.sent:
-        dispatch(message, lambda *facts: calls.append(facts), print)
-    assert calls == [("a", 1, 100), ("b", 1, None), ("a", 100, 100), ("a", 100, 100)]
+    assert [message[1:] for message in messages] == [("a", 1, 100), ("b", 1, None), ("a", 100, 100)]
+    assert channel.is_elsewhere
 
 
-def test_all_that_was_calls_is_there_when_the_worker_has_closed() -> None:
-    with MessageServer() as server:
-        channel = pickle.loads(pickle.dumps(server.channel()))
+def test_messages_arrive_whole_in_order_and_once(tmp_path: Path) -> None:
+    with MessageFolder() as messages:
+        channel = pickle.loads(pickle.dumps(messages.channel()))
         for number in range(500):
             channel.say(str(number))
-        channel.close()
-        assert received(server) == ([], [str(number) for number in range(500)])
-        channel.progress("again", 1, 1)  # a worker is used again
-        channel.close()
-        assert received(server) == ([("again", 1, 1)], [])
-        assert received(server) == ([], [])
+        assert received(messages) == ([], [str(number) for number in range(500)])
+        channel.progress('über, "run"\n', 1, 1)
+        assert received(messages) == ([('über, "run"\n', 1, 1)], [])
+        assert received(messages) == ([], [])
+        (messages._folder / "1").write_bytes(b'["say", "a full di\n["say", "b"]\n["say", "no')
+        assert received(messages) == ([], ["b"])
+        folder = messages._folder
+    assert not folder.exists()
+    channel.say("nobody reads it")  # and nothing is raised
 
 
-def test_several_tell_at_once() -> None:
-    def tell(name: str) -> None:
-        channel = server.channel()
+def test_several_threads_report_at_once() -> None:
+    def report(name: str) -> None:
+        channel = messages.channel()
         for number in range(100):
             channel.say(f"{name}{number}")
-        channel.close()
 
-    with MessageServer() as server:
-        threads = [threading.Thread(target=tell, args=(name,)) for name in "abcd"]
+    with MessageFolder() as messages:
+        threads = [threading.Thread(target=report, args=(name,)) for name in "abcd"]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        lines = received(server)[1]
+        lines = received(messages)[1]
     assert len(lines) == 400
     for name in "abcd":
         assert [line for line in lines if line[0] == name] == [f"{name}{n}" for n in range(100)]
-
-
-def test_where_nobody_listens_the_work_goes_on() -> None:
-    with MessageServer() as server:
-        channel, late = server.channel(), server.channel()
-        channel.say("heard")
-    for sender in (channel, late):
-        for _ in range(3):
-            assert sender.say("nobody waits for it") is None  # and nothing is raised
-        sender.close()
-
-
-@pytest.mark.parametrize("key", [b"", b"guess", bytes(32), bytes(1000)])
-def test_strangers_are_not_heard_and_keep_nobody_from_telling(key: bytes) -> None:
-    with MessageServer() as server:
-        silent = Client(server.channel()._address)
-        with Client(server.channel()._address) as stranger:
-            stranger.send_bytes(key)
-            with suppress(OSError):
-                stranger.send_bytes(b'["say", "mine"]')
-            channel = server.channel()
-            channel.say("own")
-            channel.close()
-            time.sleep(0.1)
-            assert received(server) == ([], ["own"])
-        silent.close()
-
-
-def test_no_thread_stays_behind() -> None:
-    before = threading.active_count()
-    with MessageServer() as server:
-        channel = server.channel()
-        channel.say("a")
-        channel.close()
-    until = time.monotonic() + 5
-    while threading.active_count() > before:
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 PAGE_FAULTS = """

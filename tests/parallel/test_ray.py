@@ -10,7 +10,6 @@ from mzseek.database import build as parts
 from mzseek.database.negatives import Truth, mine
 from mzseek.database.sources import file_sources
 from mzseek.parallel import Channel, Engine, LocalEngine, RayEngine, engine_named
-from mzseek.parallel.ray import Mailbox
 
 from ..molecules import MOLECULES
 
@@ -32,14 +31,6 @@ def test_engines_by_name() -> None:
         engine_named("dask")
     with pytest.raises(MzseekError, match="engine 'local' has no address"):
         engine_named("local", address="somewhere:6379")
-
-
-def test_a_mailbox_gives_each_message_once() -> None:
-    mailbox = Mailbox()
-    assert mailbox.take() == []
-    mailbox.put("a")
-    mailbox.put("b")
-    assert (mailbox.take(), mailbox.take()) == (["a", "b"], [])
 
 
 @pytest.fixture

@@ -3,20 +3,22 @@
 import contextlib
 import ctypes
 import json
+import os
 import platform
-import queue
-import secrets
-import sys
-import threading
+import shutil
+import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from multiprocessing.connection import Client, Connection, Listener
+from functools import partial
+from multiprocessing import util
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 Log = Callable[[str], None]  # gets a line at a time
+Message = tuple[Any, ...]  # a method of a channel, and its arguments
 
 
 class Progress(Protocol):
@@ -35,12 +37,10 @@ def no_log(line: str) -> None:
 
 
 _INTERVAL = 0.1  # seconds between two messages about one stage: nobody can read them faster
-_BACKLOG = 128  # workers that may connect at the same moment
-_CLOSING = 5.0  # seconds in which the last messages must have arrived
 
 
 class Channel:
-    """What long work reports to: callables of this process, unless ``is_elsewhere``."""
+    """Progress and log of long work: callables of this process, unless ``is_elsewhere``."""
 
     is_elsewhere = False  # whether the work is done in a process that was made for it
 
@@ -56,12 +56,13 @@ class Channel:
         self._say(line)
 
 
-class Sender(Channel, ABC):
-    """Channel to another process, as lines of JSON; ten a second and stage at the most."""
+class Sender(Channel):
+    """Channel of a worker process: ``send`` gets ten messages a second and stage at the most."""
 
     is_elsewhere = True
 
-    def __init__(self) -> None:
+    def __init__(self, send: Callable[[Message], object]) -> None:
+        self._send = send
         self._sent: dict[str, float] = {}
 
     def progress(self, stage: str, done: int, total: int | None = None) -> None:
@@ -69,116 +70,62 @@ class Sender(Channel, ABC):
         now = time.monotonic()
         if done == total or now - self._sent.get(stage, 0.0) >= _INTERVAL:
             self._sent[stage] = now
-            self.send(json.dumps(["progress", stage, done, total]))
+            self._send(("progress", stage, done, total))
 
     def say(self, line: str) -> None:
         """See `Channel.say`."""
-        self.send(json.dumps(["say", line]))
-
-    @abstractmethod
-    def send(self, message: str) -> None:
-        """Send a message."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Wait until all that was sent has arrived."""
+        self._send(("say", line))
 
 
-def dispatch(message: str, progress: Progress, say: Log) -> None:
+def dispatch(message: Sequence[Any], progress: Progress, say: Log) -> None:
     """Call ``progress`` or ``say`` with a message of a `Sender`.
 
     Examples
     --------
-    >>> dispatch('["say", "warning: slow"]', lambda *_: None, print)
+    >>> dispatch(("say", "warning: slow"), lambda *_: None, print)
     warning: slow
     """
-    kind, *arguments = json.loads(message)
+    kind, *arguments = message
     (progress if kind == "progress" else say)(*arguments)
 
 
-class SocketChannel(Sender):
-    """Channel to the `MessageServer` of another process of this machine.
+class MessageFolder:
+    """Messages of worker processes of this machine, in a temporary folder while it is entered.
 
-    Each process has its own connection: one that is killed while sending blocks no other.
+    Each process appends lines of JSON to a file of its own: one that is killed while it writes
+    disturbs no other.
     """
 
-    def __init__(self, address: Any, key: bytes) -> None:
-        super().__init__()
-        self._address, self._key = address, key
-        self._connection: Connection[Any, Any] | None = None
-
-    def send(self, message: str) -> None:
-        """Send a message; the work goes on where nobody listens any more."""
-        with contextlib.suppress(OSError, EOFError):
-            if self._connection is None:
-                self._connection = Client(self._address)
-                self._connection.send_bytes(self._key)
-            self._connection.send_bytes(message.encode())
-
-    def close(self) -> None:
-        """See `Sender.close`."""
-        if self._connection is None:
-            return
-        with contextlib.suppress(OSError, EOFError):
-            self._connection.send_bytes(b"")
-            if self._connection.poll(_CLOSING):
-                self._connection.recv_bytes()
-        self._connection.close()
-        self._connection = None
-
-
-class MessageServer:
-    """Receives the messages of worker processes while it is entered.
-
-    Threads only gather them: callbacks are called by `deliver`, in the caller's thread.
-    """
-
-    def __init__(self) -> None:
-        # On Linux a name without a file, of which nothing is left if this process is killed.
-        name = f"\0mzseek-{secrets.token_hex(8)}" if sys.platform == "linux" else None
-        self._key = secrets.token_bytes(32)
-        self._listener = Listener(name, backlog=_BACKLOG)
-        self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._is_closed = False
-
-    def __enter__(self) -> "MessageServer":
-        threading.Thread(target=self._accept, name="messages", daemon=True).start()
+    def __enter__(self) -> "MessageFolder":
+        # Below a folder that is removed also when this process ends at once.
+        self._folder = Path(tempfile.mkdtemp(dir=util.get_temp_dir()))
+        self._read: Counter[str] = Counter()  # bytes of each file
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_closed = True
-        with contextlib.suppress(OSError):  # wakes the thread that waits
-            Client(self._listener.address).close()
-        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
-    def channel(self) -> SocketChannel:
-        """Return a channel for a worker."""
-        return SocketChannel(self._listener.address, self._key)
+    def channel(self) -> Sender:
+        """Return a channel for workers."""
+        return Sender(partial(_append, self._folder))
 
     def deliver(self, progress: Progress, say: Log) -> None:
         """Dispatch the messages that have arrived."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                dispatch(self._messages.get_nowait(), progress, say)
+        for path in sorted(self._folder.iterdir()):
+            with path.open("rb") as file:
+                file.seek(self._read[path.name])
+                data = file.read()
+            whole = data[: data.rfind(b"\n") + 1]
+            self._read[path.name] += len(whole)
+            for line in whole.splitlines():
+                with contextlib.suppress(ValueError):  # cut by a full disk
+                    dispatch(json.loads(line), progress, say)
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection = self._listener.accept()
-            except OSError:
-                return
-            if self._is_closed:
-                connection.close()
-                return
-            threading.Thread(target=self._read, args=(connection,), daemon=True).start()
 
-    def _read(self, connection: "Connection[Any, Any]") -> None:
-        with contextlib.suppress(OSError, EOFError), connection:
-            if not secrets.compare_digest(connection.recv_bytes(len(self._key)), self._key):
-                return  # another program's
-            while message := connection.recv_bytes():
-                self._messages.put(message.decode())
-            connection.send_bytes(b"all is here")
+def _append(folder: Path, message: Message) -> None:
+    """Append a message to the file of this process; work goes on where nobody reads any more."""
+    with contextlib.suppress(OSError), (folder / str(os.getpid())).open("ab") as file:
+        file.write(json.dumps(message).encode() + b"\n")
 
 
 # Parameters of glibc's mallopt.
@@ -213,7 +160,7 @@ _CHECK = 2.0  # seconds between two checks whether results can come at all
 
 
 class Engine(ABC):
-    """Something that works on batches."""
+    """Runs a function on batches, in worker processes or on a cluster."""
 
     name: str
     stands_for: str
@@ -222,7 +169,7 @@ class Engine(ABC):
     def results(
         self, work: Callable[[Batch], Result], batches: Iterable[Batch]
     ) -> Iterator[Result]:
-        """Yield what ``work`` makes of each batch, in order."""
+        """Yield the result of ``work`` for each batch, in order."""
 
     @abstractmethod
     def long_results(
@@ -233,11 +180,11 @@ class Engine(ABC):
         progress: Progress = silent,
         say: Log = no_log,
     ) -> Iterator[Result]:
-        """As `results`, for few batches that take long, such as training a run.
+        """Yield the result of each of a few batches that take long, such as training a run.
 
-        ``work`` gets a channel beside its batch; what it reports there reaches ``progress`` and
-        ``say`` while results are waited for. A worker has one batch at a time. When one fails, that
-        is raised at once, no other is begun, and those at work are ended.
+        ``work`` gets a channel beside its batch, whose messages are passed to ``progress`` and
+        ``say`` while results are waited for. A worker has one batch at a time. A failure is raised
+        at once: no other batch is begun, and those at work are ended.
         """
 
 

@@ -17,9 +17,8 @@ from mzseek.parallel.engine import (
     Channel,
     Engine,
     Log,
-    MessageServer,
+    MessageFolder,
     Progress,
-    SocketChannel,
     in_order,
     no_log,
     silent,
@@ -134,19 +133,19 @@ def kill_all(processes: Iterable[int]) -> None:
             os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
-Thing = TypeVar("Thing")
+Resource = TypeVar("Resource")
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
-# One at a time in each process: what comes next is another folder.
+# One at a time in each process.
 _opened: dict[Hashable, Any] = {}
 
 
-class OpenedOnce(Generic[Thing, Batch, Result]):
-    """Work of ``(thing, batch)`` for an engine, with a thing that each process opens once.
+class OpenedOnce(Generic[Resource, Batch, Result]):
+    """Function of a batch that needs a resource, which each process opens once.
 
-    The thing is ``opener(*key)``. One that is open already is used again for the same key, so the
-    key should differ for a folder made anew in the place of another.
+    Calls ``work(resource, batch)`` with ``resource = opener(*key)``. A resource stays open for
+    calls with the same key, so the key should differ for a folder that replaces another.
 
     Examples
     --------
@@ -158,14 +157,14 @@ class OpenedOnce(Generic[Thing, Batch, Result]):
 
     def __init__(
         self,
-        work: Callable[[Thing, Batch], Result],
-        opener: Callable[..., Thing],
+        work: Callable[[Resource, Batch], Result],
+        opener: Callable[..., Resource],
         *key: Hashable,
     ) -> None:
         self.work, self.opener, self.key = work, opener, key
 
     def __call__(self, batch: Batch) -> Result:
-        """Return what the work makes of a batch."""
+        """Return the result of the work for a batch."""
         key = (self.opener, self.key)
         if key not in _opened:
             _opened.clear()
@@ -175,10 +174,10 @@ class OpenedOnce(Generic[Thing, Batch, Result]):
 
 @contextmanager
 def opened_scope() -> Iterator[None]:
-    """Close what is opened inside at the end, and restore what was open before.
+    """Close resources that are opened in the block, and restore those that were open before.
 
-    Work that has something open may itself use an engine, and would otherwise open it anew for
-    every batch.
+    Work with an open resource may use an engine itself, and would otherwise open its resource anew
+    for every batch.
     """
     before = dict(_opened)
     _opened.clear()
@@ -223,10 +222,9 @@ class LocalEngine(Engine):
             channel = Channel(progress, say)
             yield from _done_here(lambda batch: work(batch, channel), batches)
             return
-        with MessageServer() as server:
-            deliver = partial(server.deliver, progress, say)
-            reporting = partial(_work_and_close, work, server.channel())
-            yield from self._done_by_processes(reporting, batches, deliver)
+        with MessageFolder() as messages:
+            channel, deliver = messages.channel(), partial(messages.deliver, progress, say)
+            yield from self._done_by_processes(lambda batch: work(batch, channel), batches, deliver)
 
     def _done_by_processes(
         self,
@@ -234,7 +232,7 @@ class LocalEngine(Engine):
         batches: Iterable[Batch],
         deliver: Callable[[], None] | None = None,
     ) -> Iterator[Result]:
-        """Yield results in order; work is long if there is something to ``deliver``."""
+        """Yield results in order; with ``deliver`` as `Engine.long_results` promises."""
         from joblib.externals.loky import BrokenProcessPool, get_reusable_executor
 
         threads = str(max((os.cpu_count() or 1) // self.jobs, 1))
@@ -272,7 +270,7 @@ class LocalEngine(Engine):
                 "fewer processes take less)"
             ) from error
         except KeyboardInterrupt:
-            stop_workers()  # nobody waits for what they are at
+            stop_workers()  # nobody waits for their results
             raise
         finally:
             if deliver is not None and not ended:
@@ -289,15 +287,6 @@ def _done_here(work: Callable[[Batch], Result], batches: Iterable[Batch]) -> Ite
             yield done
 
 
-def _work_and_close(
-    work: Callable[[Batch, Channel], Result], channel: SocketChannel, batch: Batch
-) -> Result:
-    try:
-        return work(batch, channel)
-    finally:
-        channel.close()
-
-
 Item = TypeVar("Item")
 
 
@@ -307,9 +296,9 @@ def in_batches(
     size: int,
     jobs: int | None = None,
 ) -> Iterator[tuple[Sequence[Item], Result]]:
-    """Yield each batch of ``items`` with what ``work`` made of it.
+    """Yield each batch of ``items`` with the result of ``work`` for it.
 
-    ``jobs`` processes at the most, all cores by default; a single batch is done here.
+    Takes ``jobs`` processes at the most, all cores by default; this one for a single batch.
     """
     batches = [items[start : start + size] for start in range(0, len(items), size)]
     engine = LocalEngine(1 if len(batches) <= 1 else jobs)

@@ -60,17 +60,16 @@ class RayEngine(Engine):
     ) -> Iterator[Result]:
         """See `Engine.long_results`."""
         with self._connected() as ray:
-            mailbox = ray.remote(num_cpus=0)(Mailbox).remote()
+            from ray.util.queue import Queue
+
+            messages = Queue(actor_options={"num_cpus": 0})
+            channel = Sender(messages.put)
 
             def task(batch: Batch) -> Result:
-                channel = MailboxChannel(mailbox)
-                try:
-                    return work(batch, channel)
-                finally:
-                    channel.close()
+                return work(batch, channel)
 
             def deliver() -> None:
-                for message in ray.get(mailbox.take.remote()):
+                for message in messages.get_nowait_batch(messages.qsize()):
                     dispatch(message, progress, say)
 
             yield from self._done_by_workers(ray, task, batches, deliver)
@@ -124,40 +123,6 @@ class RayEngine(Engine):
         finally:
             for ref in begun:
                 ray.cancel(ref, force=True)
-
-
-class Mailbox:
-    """Actor of the cluster that keeps messages of workers until they are fetched."""
-
-    def __init__(self) -> None:
-        self._messages: list[str] = []
-
-    def put(self, message: str) -> None:
-        """Add a message."""
-        self._messages.append(message)
-
-    def take(self) -> list[str]:
-        """Return all messages since the last call."""
-        messages, self._messages = self._messages, []
-        return messages
-
-
-class MailboxChannel(Sender):
-    """Channel to a `Mailbox` on the cluster."""
-
-    def __init__(self, mailbox: Any) -> None:
-        super().__init__()
-        self._mailbox = mailbox
-        self._last: Any = None
-
-    def send(self, message: str) -> None:
-        """Send a message without waiting."""
-        self._last = self._mailbox.put.remote(message)
-
-    def close(self) -> None:
-        """See `Sender.close`."""
-        if self._last is not None:
-            _ray().get(self._last)
 
 
 def _ray() -> Any:
