@@ -11,7 +11,7 @@ TORCH := 2.13.0
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format docs bench bundle molecules fuzz lock clean
+.PHONY: help setup demo test test-fast coverage check format docs bench bundle molecules fuzz lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -29,12 +29,18 @@ $(READY): requirements.lock pyproject.toml
 demo: setup  ## the main job on real spectra, in a few minutes; ends with where to look
 	$(BIN)/mzseek demo --out demo
 
+# The processes that tests start would otherwise compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One thread a process: two processes with two threads each would wait for one another on two cores.
 test: setup  ## all tests, slow and statistical ones included
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: setup  ## tests without the slow ones, for working on the code
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+coverage: setup  ## all tests, and which share of the lines of src they run
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term
 
 check: setup  ## formatting, lint, types, import rules, docs
 	$(BIN)/ruff format --check src tests benchmarks

@@ -1,6 +1,7 @@
 import json
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,13 @@ from .conftest import CLI
 
 def test_version(mzseek) -> None:
     assert mzseek("--version") == (0, f"mzseek {__version__}\n", "")
+
+
+def test_the_module_is_the_command_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mzseek", "show", "nowhere.mgf"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "mzseek: nowhere.mgf: no such file\n"
 
 
 @pytest.fixture
