@@ -5,7 +5,7 @@ usage: channels.py fit PREPARED OUT [--seeds 0 1 2] [--network RUN] [--jobs N]
        channels.py show OUT [--figure FILE.svg]
 
 ``fit`` makes a run of each combination of channels in OUT/runs: each channel alone, fragments +
-analogs, the same with substructures and with the prior, and controls whose spectra are those of
+analogs, the same with the prior, and controls whose spectra are those of
 other molecules. A seed is that of the fragments' network; what has no network is fitted once.
 With --network, a trained run is a channel, too: rankers are then fitted on val alone, with it and
 without.
@@ -47,11 +47,9 @@ BOTH = ("fragments", "analogs")
 # What is fitted: channels, and whose spectra are predicted from.
 FITTED = {
     PRIOR: ((PRIOR,), OWN),
-    "substructures": (("substructures",), OWN),
     "fragments": (("fragments",), OWN),
     "analogs": (("analogs",), OWN),
     "fragments+analogs": (BOTH, OWN),
-    "fragments+analogs+substructures": ((*BOTH, "substructures"), OWN),
     "fragments+analogs+prior": ((*BOTH, PRIOR), OWN),
     "fragments-swapped": (("fragments",), SWAPPED),
     "analogs-swapped": (("analogs",), SWAPPED),
@@ -75,7 +73,6 @@ LABEL_AT = {
 WORDS = {
     PRIOR: "blind: prior alone",
     "fragments+analogs": "fragments + analogs",
-    "fragments+analogs+substructures": "fragments + analogs + substructures",
     "fragments+analogs+prior": "fragments + analogs + prior",
     "fragments-swapped": "fragments, another molecule's spectrum",
     "analogs-swapped": "analogs, another molecule's spectrum",

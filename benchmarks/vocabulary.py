@@ -45,7 +45,6 @@ ALLOWED = {
     ("evaluation/posteriors.py", "answered"): "key of the JSON that `evaluate --json` prints",
     ("evidence/analogs.py", "likeness"): "option in the JSON of shipped models",
     ("evidence/analogs.py", "doubt"): "option in the JSON of shipped models",
-    ("evidence/substructures.py", "doubt"): "option in the JSON of shipped models",
     ("experiments/experiment.py", "given"): "key of descriptions of experiments",
     ("experiments/results.py", "most"): "key of descriptions of experiments",
     ("export/json_array.py", "likeness"): "key of the documented JSON output",

@@ -311,7 +311,7 @@ def fitted_run(small_set: SmallSet, tmp_path_factory: pytest.TempPathFactory) ->
     out = tmp_path_factory.mktemp("fitted") / "evidence"
     return fit(
         Prepared.open(small_set.folder),
-        channels_from("fragments,analogs,substructures"),
+        channels_from("fragments,analogs"),
         out,
         jobs=1,
     )

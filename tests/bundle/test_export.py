@@ -100,7 +100,7 @@ def test_it_says_what_the_bundle_holds(bundle: Bundle) -> None:
         "molecules": len(bundle.molecules), "sources": {"library": len(bundle.molecules)},
         "named": 0, "identified": 0, "linked": 0,
     }  # fmt: skip
-    assert card["channels"] == ["fragments", "analogs", "substructures"]
+    assert card["channels"] == ["fragments", "analogs"]
     assert card["learned_from"] == ["train"]
     assert card["fitted_on"]["positive"] == {"molecules": 8, "own": False}
     assert any("too few molecules" in line for line in card["limits"])

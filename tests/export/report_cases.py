@@ -52,8 +52,8 @@ def make_annotation(name: str = "F1", **changes: Any) -> Annotation:
     facts = {
         "feature": Feature(name, "feature_id", (spectrum(),), "a.mgf"),
         "candidates": (first, *(candidate(smiles, probability=0.08) for smiles in RIVALS)),
-        "channels": ("fragments", "substructures", "analogs"),
-        "kinds": {"fragments": "evidence", "substructures": "evidence", "analogs": "analogy"},
+        "channels": ("fragments", "intensities", "analogs"),
+        "kinds": {"fragments": "evidence", "intensities": "evidence", "analogs": "analogy"},
         "ions": {"[M+H]+": 0.9, "[M+Na]+": 0.1}, "set_size": 1,
         "choices": {"hit": 0, "tanimoto": 1}, "present": 0.8, "matches": (first.match,),
         "level": Level("2a", "It matches."), "notes": ("A note.",),

@@ -423,29 +423,3 @@ def test_each_step_learns_from_its_batch_at_its_rate(
     assert [batch.queries.tolist() for batch in seen] == [q.tolist() for q in order.from_step(0)]
     assert all(set(batch.lists) == ({"mass"} if loss == "emb-cos" else set()) for batch in seen)
     assert rates == pytest.approx([1e-3 * min(1, n / 5) for n in range(1, len(seen) + 1)])
-
-
-def test_tensorboard_draws_what_the_history_has(
-    small: Prepared, small_options, tmp_path: Path
-) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    run = train(small, small_options("bce", epochs=3), tmp_path / "run", tensorboard=True)
-    drawn = EventAccumulator(str(run.folder / "tensorboard"))
-    drawn.Reload()
-    rows = run.history()
-    names = set(rows[0]) - {"step", "epoch", "spread"}
-    assert set(drawn.Tags()["scalars"]) == names
-    for name in names:
-        values = [(event.step, event.value) for event in drawn.Scalars(name)]
-        assert values == [(row["step"], pytest.approx(row[name])) for row in rows]
-
-
-def test_tensorboard_may_be_missing(
-    small: Prepared, small_options, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setattr("mzseek.training.loop.find_spec", lambda name: None)
-    with pytest.raises(RunError, match=r"pip install 'mzseek\[tensorboard\]'"):
-        train(small, small_options(), tmp_path / "run", tensorboard=True)
-    assert not (tmp_path / "run").exists()

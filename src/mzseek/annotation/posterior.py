@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 # What a channel rests on: the spectrum itself, other spectra, or neither. Others are evidence.
 MATCH = "library"  # spectra of the candidate itself
-KINDS = {MATCH: "match", "analogs": "analogy", "substructures": "analogy", "regression": "analogy",
+KINDS = {MATCH: "match", "analogs": "analogy", "regression": "analogy",
          "prior": "prior", "weights": "prior"}  # fmt: skip
 _LEAST = 1e-300
 _EQUAL = 1e-9  # difference between scores that is rounding

@@ -186,7 +186,6 @@ EXTRAS = {
     "pyopenms": "hmdb",
     "myopic_mces": "mces",
     "pulp": "mces",
-    "tensorboard": "tensorboard",
 }
 
 

@@ -14,7 +14,6 @@ CHANNELS: "LazyRegistry[type[Channel]]" = LazyRegistry(
         "fragments": "mzseek.evidence.fragments:Fragments",
         "analogs": "mzseek.evidence.analogs:Analogs",
         "intensities": "mzseek.evidence.intensities:Intensities",
-        "substructures": "mzseek.evidence.substructures:Substructures",
         "prior": "mzseek.evidence.prior:Prior",
         "run": "mzseek.evidence.network_scores:Network",
     }

@@ -4,10 +4,8 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -230,7 +228,6 @@ def checkpoint_warning(best: dict[str, dict[str, Any]]) -> str | None:
 # Epochs, and warm-ups, before which a model may well say nearly the same about every spectrum: bce
 # on MassBank, with 500 steps of warm-up, does so through its first epoch of 556 steps.
 _SETTLED_EPOCHS, _SETTLED_WARMUPS = 2, 3
-Chart = Callable[[dict[str, float], int], None]  # gets the numbers of a validation, and its step
 _STATE = {"history": [{...: float}], "best": BEST, "waited": int, "stopped": bool}
 
 
@@ -248,8 +245,6 @@ class Callbacks:
     progress : callable of (stage, done, total)
     say : callable of str
         Gets a line a validation, and warnings.
-    chart : callable of (numbers by name, step)
-        Gets the loss and the metrics of each validation.
 
     Attributes
     ----------
@@ -266,12 +261,11 @@ class Callbacks:
         queries: npt.NDArray[np.int64],
         progress: Progress,
         say: Log,
-        chart: Chart,
     ) -> None:
         self.run, self.spec, self.order = run, spec, order
         self.maker, self.queries = maker, queries
         self.measured_on = maker.prepared.measured_on(run.candidates)
-        self.progress, self.say, self.chart = progress, say, chart
+        self.progress, self.say = progress, say
         self.history: list[dict[str, Any]] = []
         self.best: dict[str, dict[str, Any]] = {}
         self.waited = 0
@@ -326,7 +320,6 @@ class Callbacks:
         self.run.metadata |= {"best": self.best, "steps": step, "seconds": seconds}
         self.run.write_history(self.history)
         self.run.save()
-        self.chart({"loss": loss, **means}, step)
         numbers = ", ".join(
             f"{name.partition('/')[0].replace('hit_rate', 'HR')} {100 * value:.1f}"
             for name, value in means.items()
@@ -396,7 +389,7 @@ def watched_metric(options: Options, measured_on: str) -> str:
     return f"{stands_for}/{measured_on}" if stands_for.startswith("hit_rate") else "tanimoto"
 
 
-def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, say: Log) -> None:
+def fit(run: Run, prepared: Prepared, *, progress: Progress, say: Log) -> None:
     """Train a run's model to its end, from the beginning or from its last validation.
 
     The run gets checkpoints, history and state. The caller's random state is left as it was.
@@ -408,7 +401,7 @@ def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, 
     """
     options, spec = Options.of_run(run), model_for(run, prepared)
     gpus = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    with torch.random.fork_rng(devices=gpus), _charted(run, tensorboard) as chart:
+    with torch.random.fork_rng(devices=gpus):
         model = build(spec, seed=options.seed).to(device())
         torch.manual_seed(options.seed)
         learner = Learner(model, options, _offset(run, prepared, options, progress))
@@ -416,7 +409,7 @@ def fit(run: Run, prepared: Prepared, *, tensorboard: bool, progress: Progress, 
         val = prepared.in_fold("val")
         settings = tuple(prepared.measured_settings)
         validator = BatchMaker(prepared, model.encoder.kind.reads, settings, val, backward=False)
-        callbacks = Callbacks(run, spec, order, validator, val, progress, say, chart)
+        callbacks = Callbacks(run, spec, order, validator, val, progress, say)
         if run.state.exists():
             state = load_state(run.state, model, learner.optimizer, run.identity)
             callbacks.restore(state)
@@ -468,26 +461,3 @@ def _training_set(
             f"{options.candidates} list with their molecule in it: left out"
         )
     return maker, TrainingOrder(usable, options.batch_size, options.epochs, options.seed)
-
-
-def check_tensorboard() -> None:
-    """Raise a RunError where TensorBoard is not installed."""
-    if not find_spec("tensorboard"):
-        raise RunError("--tensorboard needs it: pip install 'mzseek[tensorboard]'")
-
-
-@contextmanager
-def _charted(run: Run, tensorboard: bool) -> Iterator[Chart]:
-    """Where the numbers of each validation are drawn, if anywhere."""
-    if not tensorboard:
-        yield lambda numbers, step: None
-        return
-    from torch.utils.tensorboard import SummaryWriter
-
-    with SummaryWriter(run.folder / "tensorboard") as writer:
-
-        def chart(numbers: dict[str, float], step: int) -> None:
-            for name, value in numbers.items():
-                writer.add_scalar(name, value, step)
-
-        yield chart

@@ -17,7 +17,7 @@ from mzseek.runs.checkpoints import best_model
 from mzseek.runs.predictions import label_of, predict_fold, random_fold
 from mzseek.runs.run import Run
 from mzseek.training.checks import check_run
-from mzseek.training.loop import check_tensorboard, fit
+from mzseek.training.loop import fit
 from mzseek.training.options import Options, for_resume, for_steps, protocol_lines
 
 PREDICTED_FOLDS = ("val", "test")
@@ -29,7 +29,6 @@ def train(
     out: StrPath,
     *,
     resume: bool = False,
-    tensorboard: bool = False,
     progress: Progress = silent,
     say: Log = no_log,
 ) -> Run:
@@ -43,8 +42,6 @@ def train(
         Run folder to make, or to resume.
     resume : bool
         Resume an interrupted run: the result is what it would have been without interruption.
-    tensorboard : bool
-        Write TensorBoard's event files too.
     progress : callable of (stage, done, total)
     say : callable of str
         Gets a line a validation, and warnings.
@@ -60,8 +57,6 @@ def train(
     """
     out = Path(out)
     options.check()
-    if tensorboard:
-        check_tensorboard()
     with threads_set(options.threads):
         run = _reopen(out, options, prepared) if resume else None
         if run is not None and run.finished:
@@ -79,7 +74,7 @@ def train(
             if run.baseline is not None:
                 _score_at_random(run, prepared)
             else:
-                fit(run, prepared, tensorboard=tensorboard, progress=progress, say=say)
+                fit(run, prepared, progress=progress, say=say)
                 _predict(run, prepared, progress)
             run.metadata["status"] = "finished"
             run.save()

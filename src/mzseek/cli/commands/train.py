@@ -102,9 +102,6 @@ def train(
             f"({PAPER['warmup']:,} steps, every {PAPER['validate_every']:,}, {PAPER['bias']})."
         ),
     ] = PROTOCOLS[0],
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write TensorBoard's files.")
-    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a run that was interrupted.")
     ] = False,
@@ -143,7 +140,6 @@ def train(
             chosen,
             out,
             resume=resume,
-            tensorboard=tensorboard,
             progress=progress,
             say=say_plain,
         )
