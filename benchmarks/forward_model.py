@@ -54,8 +54,10 @@ def main() -> None:
 def spectrum_of(row: object) -> Spectrum:
     mz, heights = (np.array(text.split(","), float) for text in (row.mzs, row.intensities))
     charge = -1 if row.adduct.endswith("-") else 1
-    energy = {"collision_energy": str(row.collision_energy)}
-    return Spectrum(mz, heights, row.precursor_mz, row.adduct, charge, row.identifier, energy)
+    stated = {
+        "collision_energy": str(row.collision_energy), "instrument_type": row.instrument_type
+    }  # fmt: skip
+    return Spectrum(mz, heights, row.precursor_mz, row.adduct, charge, row.identifier, stated)
 
 
 def training_set(table: pd.DataFrame) -> TrainingSet:

@@ -53,6 +53,7 @@ def test_what_is_prepared_is_what_was_read(prepared: Prepared, files: DatasetFil
         assert prepared.smiles[prepared.molecule[index]] == spectrum.metadata["smiles"]
         assert prepared.adduct(index) == "[M+H]+"
         assert prepared.collision_energy[index] == 30
+        assert prepared.instrument(index) == "orbitrap"
     assert prepared.in_fold("train").tolist() == [0, 1, 2, 3]
     assert prepared.in_fold("test").tolist() == [6, 7]
     assert prepared.manifest["counts"]["set_aside"] == 0
@@ -184,7 +185,7 @@ KIND = '{"kind": "prepared folder", "format_version": %d}'
         ("manifest.json", "[]", "holds a list"),
         ("manifest.json", '{"format_version": 1}', "does not say what"),
         ("manifest.json", KIND % 0, "in format 0"),
-        ("manifest.json", KIND % 1, "lacks 'key'"),
+        ("manifest.json", KIND % 3, "lacks 'key'"),
         ("manifest.json", '{"kind": "data set"}',
          "is a data set, expected a prepared folder; .* `mzseek prepare` makes a prepared"),
     ],

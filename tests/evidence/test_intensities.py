@@ -56,3 +56,17 @@ def test_a_spectrum_of_the_precursor_alone_says_nothing(
     spectrum = queries.spectra[0]
     bare = replace(spectrum, mz=np.array([spectrum.precursor_mz]), intensities=np.ones(1))
     assert not channel.features(state, replace(queries.only(np.array([0])), spectra=[bare])).any()
+
+
+def test_the_instrument_is_read(
+    channel: Intensities, state: ChannelState, queries: Queries
+) -> None:
+    one = queries.only(np.array([0]))
+    scores = [
+        channel.features(
+            state, replace(one, spectra=[replace(one.spectra[0], metadata=dict(metadata))])
+        )
+        for metadata in ({}, {"instrument": "my own"}, {"instrument_type": "LC-ESI-QTOF"})
+    ]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])

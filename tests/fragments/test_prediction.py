@@ -3,17 +3,26 @@ import pytest
 from rdkit.Chem import MolFromSmiles
 
 from mzseek.chem.adducts import parse_adduct
-from mzseek.fragments.contexts import describe, molecule_context
+from mzseek.fragments import prediction
+from mzseek.fragments.contexts import EMBEDDINGS, NUMBERS, describe, molecule_context
 from mzseek.fragments.matching import ion_forms
 from mzseek.fragments.prediction import (
+    BASES,
+    CONDITIONS,
+    HIDDEN,
+    IONS,
     NOISE_PLACES,
+    OUTPUTS,
     IonEntries,
     PeaksOf,
+    basis_logits,
+    conditions,
     error_density,
     ion_entries,
     ion_inputs,
     log_likelihood,
     match_entries,
+    width_of,
 )
 
 ROWS = describe(molecule_context(MolFromSmiles("CC(=O)Nc1ccc(O)cc1")))  # paracetamol
@@ -96,3 +105,29 @@ def test_doubly_charged_ions_have_fragments_beyond_the_precursor() -> None:
 )
 def test_inputs_about_the_ion(adduct: str, expected: list[int]) -> None:
     assert ion_inputs(parse_adduct(adduct)).tolist() == expected
+
+
+def test_conditions_tell_instruments_apart_and_take_unknown_ones() -> None:
+    by_kind = {kind: conditions(20, 300, kind, 12) for kind in ("orbitrap", "qtof", None)}
+    assert {len(values) for values in by_kind.values()} == {CONDITIONS}
+    differ = by_kind["orbitrap"] != by_kind["qtof"]
+    assert differ.sum() == 4  # each kind, and its product with the energy
+    assert not by_kind[None][differ].any()
+    assert sorted(map(width_of, by_kind)) == [0, 1, 2]
+
+
+def test_numpy_and_compiled_code_give_the_same_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    shapes = {
+        "embeddings": (EMBEDDINGS, HIDDEN),
+        "first": (NUMBERS + IONS, HIDDEN), "first_bias": (HIDDEN,),
+        "second": (HIDDEN, HIDDEN), "second_bias": (HIDDEN,),
+        "last": (HIDDEN, OUTPUTS * BASES), "last_bias": (OUTPUTS * BASES,),
+    }  # fmt: skip
+    weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    weights["embeddings"][0] = 0
+    ion = ion_inputs(parse_adduct("[M-H]-"))
+    logits = basis_logits(weights, ROWS, ion)
+    assert logits.shape == (len(ROWS.masses), OUTPUTS, BASES)
+    monkeypatch.setattr(prediction, "is_plain", lambda: True)
+    assert np.array_equal(basis_logits(weights, ROWS, ion), logits)

@@ -1,7 +1,6 @@
 """Annotate spectra: one class for the command line, the notebook, a server and workers."""
 
 import json
-import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,6 +56,7 @@ from mzseek.parallel import Engine, LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import OpenedOnce
 from mzseek.spectra import Spectrum
+from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
 
 if TYPE_CHECKING:
     from mzseek.annotation.prior import Prior
@@ -70,12 +70,6 @@ _BATCH = 32  # features, for memory's sake; no annotation depends on others of i
 _CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share candidates
 MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
-QTOF = "qtof"
-# Names of time-of-flight instruments; a Xevo TQ is a triple quadrupole.
-_IS_QTOF = re.compile(
-    r"tof\b|tof[ -]?ms|maxis|\bimpact (?:hd|ii)|synapt|xevo(?!.*\btq)|\bx500", re.I
-)
-_STATES_INSTRUMENT = ("instrument_type", "instrument", "source_instrument", "instrument_name")
 _PEEKED = 100  # records at the beginning of each file that are looked at
 _EXPLAINS_NOTHING, _FEW_EXPLAINED = 0.02, 5  # share of the intensity; fewer features tell nothing
 
@@ -569,14 +563,8 @@ def _stated_instrument(
     spectra: Sequence[Sequence[Spectrum]],
 ) -> tuple[str | None, tuple[str, ...]]:
     """Return ``qtof`` if all spectra of files state such an instrument, and a line about it."""
-    stated = [
-        {
-            ", ".join(filter(None, (s.metadata.get(key, "").strip() for key in _STATES_INSTRUMENT)))
-            for s in first
-        }
-        for first in spectra
-    ]
-    is_qtof = [_IS_QTOF.search(text) is not None for names in stated for text in names]
+    stated = [{stated_instrument(s.metadata) for s in first} for first in spectra]
+    is_qtof = [instrument_kind(s.metadata) == QTOF for first in spectra for s in first]
     if not any(is_qtof):
         return None, ()
     if not all(is_qtof) or not all(stated):

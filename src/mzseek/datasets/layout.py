@@ -17,6 +17,7 @@ from mzseek.core.registry import FOLDS
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, save_array
 from mzseek.io.manifest import Manifest
+from mzseek.spectra.records import INSTRUMENTS
 
 _DECODED_AT_ONCE = 4_096
 
@@ -108,7 +109,7 @@ FIELDS = {
 }  # fmt: skip
 
 KIND = "prepared folder"
-FORMAT_VERSION, WITH_SEGMENTS = 1, 2
+FORMAT_VERSION, WITH_SEGMENTS = 3, 4
 AGAIN = "run `mzseek prepare` again"
 MANIFEST = Manifest(KIND, CacheError, AGAIN, FIELDS, versions=(FORMAT_VERSION, WITH_SEGMENTS))
 SKIPPED_FILE = "rejects.tsv"
@@ -133,6 +134,7 @@ class Array(StrEnum):
     PRECURSOR_MZ = "spectra.precursor_mz"
     COLLISION_ENERGY = "spectra.collision_energy"
     ADDUCT = "spectra.adduct"
+    INSTRUMENT = "spectra.instrument"
     IDENTIFIER = "spectra.identifier"
     SMILES = "molecules.smiles"
     FORMULA = "molecules.formula"
@@ -242,6 +244,7 @@ def array_forms(manifest: Mapping[str, Any]) -> dict[str, ArrayForm]:
         Array.PRECURSOR_MZ: ArrayForm(np.float64, spectra),
         Array.COLLISION_ENERGY: ArrayForm(np.float32, spectra),
         Array.ADDUCT: ArrayForm(np.int16, spectra, (-1, len(manifest["adducts"]))),
+        Array.INSTRUMENT: ArrayForm(np.int8, spectra, (-1, len(INSTRUMENTS))),
         f"{Array.IDENTIFIER}.ends": ArrayForm(np.int64, spectra),
         f"{Array.IDENTIFIER}.data": ArrayForm(np.uint8, None),
     }

@@ -28,7 +28,7 @@ from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.spectra.binning import HIGH, LOW
-from mzseek.spectra.records import leading_number
+from mzseek.spectra.records import INSTRUMENTS, instrument_kind, leading_number
 
 _BATCH = 1_000
 
@@ -270,6 +270,7 @@ class Collected:
     precursors: npt.NDArray[np.float64]
     energies: npt.NDArray[np.float32]
     adduct_codes: npt.NDArray[np.int16]
+    instruments: npt.NDArray[np.int8]
     peak_counts: npt.NDArray[np.int32]
     mz: npt.NDArray[np.float64]
     intensities: npt.NDArray[np.float32]
@@ -300,7 +301,8 @@ def collect(
     keys: list[str] = []
     columns: dict[str, array[Any]] = {
         "spectrum_smiles": array("i"), "folds": array("b"), "precursors": array("d"),
-        "energies": array("f"), "adduct_codes": array("h"), "stated_masses": array("d"),
+        "energies": array("f"), "adduct_codes": array("h"), "instruments": array("b"),
+        "stated_masses": array("d"),
         "peak_counts": array("i"), "mz": array("d"), "intensities": array("f"),
     }  # fmt: skip
 
@@ -327,6 +329,8 @@ def collect(
         columns["adduct_codes"].append(
             -1 if adduct is None else codes.setdefault(adduct, len(codes))
         )
+        instrument = instrument_kind(stated)
+        columns["instruments"].append(-1 if instrument is None else INSTRUMENTS.index(instrument))
         columns["stated_masses"].append(_number(stated.get("parent_mass", "")))
         columns["peak_counts"].append(len(spectrum))
         columns["mz"].frombytes(spectrum.mz.tobytes())

@@ -354,6 +354,7 @@ def _write_spectra(
     save(Array.PRECURSOR_MZ, collected.precursors[usable])
     save(Array.COLLISION_ENERGY, collected.energies[usable])
     save(Array.ADDUCT, collected.adduct_codes[usable])
+    save(Array.INSTRUMENT, collected.instruments[usable])
     identifiers = [collected.identifiers[i] for i in np.flatnonzero(usable)]
     TextColumn.write(folder, Array.IDENTIFIER, identifiers)
     return {

@@ -33,6 +33,7 @@ from mzseek.datasets.layout import (
 )
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, check_range, load_array
+from mzseek.spectra.records import INSTRUMENTS
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,11 @@ class Prepared(Tabular):
         """A spectrum's adduct."""
         code = int(self._array(Array.ADDUCT)[spectrum])
         return str(self.manifest["adducts"][code]) if code >= 0 else None
+
+    def instrument(self, spectrum: int) -> str | None:
+        """Kind of a spectrum's instrument, one of `INSTRUMENTS`; None for others."""
+        code = int(self._array(Array.INSTRUMENT)[spectrum])
+        return INSTRUMENTS[code] if code >= 0 else None
 
     def in_fold(self, fold: str) -> npt.NDArray[np.int64]:
         """Spectra of a fold."""

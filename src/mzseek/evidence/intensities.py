@@ -18,7 +18,7 @@ from mzseek.core.errors import require
 from mzseek.core.registry import option
 from mzseek.evidence.fragments import adduct_of, collision_energy, peaks_of_spectra
 from mzseek.evidence.model import Channel, ChannelState, Features
-from mzseek.evidence.queries import Ints, Queries, TrainingSet, content_hash
+from mzseek.evidence.queries import Flags, Ints, Queries, TrainingSet, content_hash
 from mzseek.fragments.contexts import (
     EMBEDDINGS,
     NUMBERS,
@@ -34,10 +34,13 @@ from mzseek.fragments.prediction import (
     FLOOR,
     HIDDEN,
     IONS,
+    MAX_PEAKS,
     MIXING,
     NOISE_PLACES,
     OUTPUTS,
+    WIDTHS,
     PeaksOf,
+    Weights,
     basis_logits,
     conditions,
     entry_logits,
@@ -46,10 +49,12 @@ from mzseek.fragments.prediction import (
     log_likelihood,
     match_entries,
     mixture,
+    width_of,
 )
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.spectra import Spectrum
+from mzseek.spectra.records import instrument_kind
 
 if TYPE_CHECKING:
     from mzseek.models.forward import ForwardBatch
@@ -60,8 +65,9 @@ Floats = npt.NDArray[np.float64]
 MIN_TOLERANCE = 0.002
 _BATCH = 64
 _MOLECULES = 500  # that a process reads at a time
+_HIDDEN = 0.1  # share of spectra whose instrument training does not see: users' files may not say
 SHAPES = {
-    "embeddings": (EMBEDDINGS, HIDDEN), "width": (1,),
+    "embeddings": (EMBEDDINGS, HIDDEN), "width": (WIDTHS,),
     "first": (NUMBERS + IONS, HIDDEN), "first_bias": (HIDDEN,),
     "second": (HIDDEN, HIDDEN), "second_bias": (HIDDEN,),
     "last": (HIDDEN, OUTPUTS * BASES), "last_bias": (OUTPUTS * BASES,),
@@ -102,7 +108,7 @@ class Intensities(Channel):
         examples = _Examples(training_set, options)
         network = ForwardNetwork(
             NUMBERS + IONS, EMBEDDINGS, CONDITIONS, OUTPUTS, hidden=HIDDEN, mixing=MIXING,
-            bases=BASES, noise_places=NOISE_PLACES, floor=FLOOR, seed=options.seed,
+            bases=BASES, widths=WIDTHS, noise_places=NOISE_PLACES, floor=FLOOR, seed=options.seed,
         )  # fmt: skip
         train_forward(
             network, examples.batches, epochs=options.epochs, steps=examples.steps, lr=options.lr,
@@ -112,10 +118,6 @@ class Intensities(Channel):
 
     def features(self, state: ChannelState, queries: Queries) -> Features:
         """Log-likelihood of the spectrum under each candidate."""
-        weights = state.cache.get("weights")
-        if weights is None:
-            weights = {name: np.asarray(a, np.float64) for name, a in state.arrays.items()}
-            state.cache["weights"] = weights
         contexts = molecule_contexts(queries.molecules.smiles)
         peaks = peaks_of_spectra(queries.spectra, self.options.ppm, self.options.least)
         values = np.zeros((queries.ragged.total, 1), np.float32)
@@ -132,7 +134,7 @@ class Intensities(Channel):
             bases: dict[bytes, Floats] = {}
             for spectrum in spectra_of[number]:
                 values[starts[spectrum] + position] = _likelihood(
-                    weights, rows, bases, peaks, queries.spectra[int(spectrum)], int(spectrum)
+                    state.arrays, rows, bases, peaks, queries.spectra[int(spectrum)], int(spectrum)
                 )
 
         tasks = [
@@ -157,12 +159,17 @@ def _contexts(smiles: Sequence[str]) -> list[MoleculeContext]:
 
 
 def _peaks_of(peaks: PeakTable, spectrum: int) -> PeaksOf:
-    inside = slice(*peaks.starts[spectrum : spectrum + 2])
-    return PeaksOf(peaks.mz[inside], peaks.tolerances[inside], peaks.shares[inside])
+    """The highest peaks of a spectrum; of equal ones those of lower m/z."""
+    inside = np.arange(*peaks.starts[spectrum : spectrum + 2])
+    if len(inside) > MAX_PEAKS:
+        highest = np.argsort(-peaks.shares[inside], kind="stable")[:MAX_PEAKS]
+        inside = inside[np.sort(highest)]
+    shares = peaks.shares[inside]
+    return PeaksOf(peaks.mz[inside], peaks.tolerances[inside], shares / shares.sum())
 
 
 def _likelihood(
-    weights: Mapping[str, Floats],
+    weights: Weights,
     rows: FragmentRows,
     bases: dict[bytes, Floats],
     peaks: PeakTable,
@@ -179,9 +186,15 @@ def _likelihood(
     basis = bases.get(ion.tobytes())
     if basis is None:
         basis = bases[ion.tobytes()] = basis_logits(weights, rows, ion)
-    mixed, noise = mixture(weights, conditions(collision_energy(spectrum), spectrum.precursor_mz))
+    instrument = instrument_kind(spectrum.metadata)
+    mixed, noise = mixture(weights, _conditions(spectrum, instrument, len(own_peaks.mz)))
     logits = entry_logits(basis, mixed, entries)
-    return log_likelihood(logits, entries, own_peaks, noise, float(weights["width"][0]))
+    width = float(weights["width"][width_of(instrument)])
+    return log_likelihood(logits, entries, own_peaks, noise, width)
+
+
+def _conditions(spectrum: Spectrum, instrument: str | None, peaks: int) -> npt.NDArray[np.float32]:
+    return conditions(collision_energy(spectrum), spectrum.precursor_mz, instrument, peaks)
 
 
 class _Examples:
@@ -194,6 +207,7 @@ class _Examples:
         order = np.lexsort((keys, inchikeys))
         spectra = [training_set.spectra[int(number)] for number in order]
         self._spectra = spectra
+        self._instruments = [instrument_kind(spectrum.metadata) for spectrum in spectra]
         self._peaks = peaks_of_spectra(spectra, options.ppm, options.least)
         _, first, self._molecule = np.unique(
             inchikeys[order], return_index=True, return_inverse=True
@@ -219,10 +233,12 @@ class _Examples:
             [random.permutation(group)[: self._options.per_molecule] for group in self._groups]
         )
         random.shuffle(drawn)
+        hidden = random.random(len(drawn)) < _HIDDEN
         for start in range(0, len(drawn), _BATCH):
-            yield self._batch(drawn[start : start + _BATCH])
+            batch = slice(start, start + _BATCH)
+            yield self._batch(drawn[batch], hidden[batch])
 
-    def _batch(self, spectra: Ints) -> "ForwardBatch":
+    def _batch(self, spectra: Ints, hidden: Flags) -> "ForwardBatch":
         from mzseek.models.forward import ForwardBatch
 
         columns: dict[str, list[npt.NDArray[Any]]] = {}
@@ -240,10 +256,12 @@ class _Examples:
             entry, peak, errors = match_entries(entries.mz, own_peaks.mz, own_peaks.tolerances)
             size = len(rows.masses)
             ion = np.broadcast_to(ion_inputs(parse_adduct(adduct_of(spectrum))), (size, IONS))
+            instrument = None if hidden[position] else self._instruments[number]
             new = {
                 "inputs": np.hstack([rows.numbers, ion]),
                 "indices": rows.indices.astype(np.int64),
-                "conditions": conditions(collision_energy(spectrum), spectrum.precursor_mz)[None],
+                "conditions": _conditions(spectrum, instrument, len(own_peaks.mz))[None],
+                "width": np.array([width_of(instrument)]),
                 "row_spectrum": np.full(size, position),
                 "entry_row": entries.row + rows_before,
                 "entry_output": entries.output,

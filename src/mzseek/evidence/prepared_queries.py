@@ -20,6 +20,9 @@ def spectra_from(prepared: Prepared, spectra: npt.NDArray[np.integer]) -> list[S
     for number in map(int, spectra):
         mz, intensities = prepared.peaks(number)
         adduct, energy = prepared.adduct(number), float(prepared.collision_energy[number])
+        metadata = {} if np.isnan(energy) else {"collision_energy": f"{energy:g}"}
+        if instrument := prepared.instrument(number):
+            metadata["instrument_type"] = instrument
         loaded.append(
             Spectrum(
                 np.asarray(mz, np.float64),
@@ -28,7 +31,7 @@ def spectra_from(prepared: Prepared, spectra: npt.NDArray[np.integer]) -> list[S
                 adduct,
                 parse_adduct(adduct).charge if adduct else None,
                 prepared.identifiers[number],
-                {} if np.isnan(energy) else {"collision_energy": f"{energy:g}"},
+                metadata,
             )
         )
     return loaded

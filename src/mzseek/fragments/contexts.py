@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from rdkit.Chem import BondType, Mol
+from rdkit.Chem import BondType, CanonicalRankAtoms, Mol
 from rdkit.Chem.rdFingerprintGenerator import AdditionalOutput, GetMorganGenerator
 
 from mzseek.core.compiled import compiled
@@ -50,6 +50,9 @@ MAX_ROWS = 1500  # of a molecule; fragments of most cleavages are left out first
 
 _MORGAN = GetMorganGenerator(radius=1, includeRedundantEnvironments=True)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+# Above the electrons and hydrogens of an atom: a key, so that the sum over a fragment tells which
+# atoms it has.
+_KEY_SHIFT, _KEY_BITS = 40, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +68,16 @@ class MoleculeContext:
         Of each atom: its element, its hydrogens, and what it is.
     contexts : int32 array, shape (bonds, 2, 5)
         Buckets of each bond, seen from its first and from its second atom.
+    atom_keys, bond_keys : int64 arrays, shapes (atoms,) and (bonds,)
+        Hashes that are equal for equivalent atoms and bonds, in whatever order atoms are.
     """
 
     units: Ints
     bonds: Indices
     counts: npt.NDArray[np.int16]
     contexts: Indices
+    atom_keys: Ints
+    bond_keys: Ints
 
 
 class FragmentRows(NamedTuple):
@@ -82,7 +89,7 @@ class FragmentRows(NamedTuple):
     hydrogens : int32 array, shape (rows,)
     numbers : float32 array, shape (rows, NUMBERS)
     indices : int32 array, shape (rows, INDICES)
-        Into a table of `EMBEDDINGS`; 0 for none.
+        Into a table of `EMBEDDINGS`, rising; 0 for none.
     """
 
     masses: npt.NDArray[np.float64]
@@ -140,7 +147,15 @@ def molecule_context(molecule: Mol) -> MoleculeContext:
     )
     counts[:, _ELEMENT_COLUMNS:] = np.stack(flags, 1).reshape(number, _FLAGS)
     contexts = _bond_contexts(_environments(molecule, graph.atoms), ends, kinds)
-    return MoleculeContext(graph.units, graph.bonds, counts, contexts)
+    ranks = CanonicalRankAtoms(molecule, breakTies=False, includeChirality=False)
+    rank = np.array(ranks, np.uint64)[graph.atoms]
+    atom_keys = _mix(_mix(rank, elements), hydrogens)
+    of_ends = np.sort(atom_keys[ends], axis=1)
+    bond_keys = _mix(_mix(of_ends[:, 0], kinds), of_ends[:, 1])
+    return MoleculeContext(
+        graph.units, graph.bonds, counts, contexts,
+        (atom_keys >> np.uint64(64 - _KEY_BITS)).astype(np.int64), bond_keys.astype(np.int64),
+    )  # fmt: skip
 
 
 def _environments(molecule: Mol, atoms: list[int]) -> npt.NDArray[np.uint64]:
@@ -180,16 +195,17 @@ def describe(context: MoleculeContext) -> FragmentRows:
     """Describe the fragments of a molecule after up to three cleavages.
 
     A mass that can be broken out in several ways with equally few cleavages has a row for each of
-    them, `MAX_WAYS` at most.
+    them, `MAX_WAYS` at most: those of the lowest keys, whatever the order of atoms.
     """
-    values, codes, broken, _ = listed(
-        context.units, context.bonds, MAX_CLEAVAGES, MAX_FRAGMENT_ROWS
-    )
-    rows = _chosen(values[:, 0], codes)
+    units = context.units.copy()
+    units[:, 1] += context.atom_keys << _KEY_SHIFT
+    values, codes, broken, _ = listed(units, context.bonds, MAX_CLEAVAGES, MAX_FRAGMENT_ROWS)
+    keys = values[:, 1] ^ np.append(context.bond_keys, 0)[broken].sum(1)
+    order = np.lexsort((keys, codes, values[:, 0]))
+    rows = _chosen(order, values[:, 0], codes)
     if len(rows) > MAX_ROWS:
-        rows = np.sort(rows[np.argsort(codes[rows], kind="stable")[:MAX_ROWS]])
-        rows = rows[np.argsort(values[rows, 0], kind="stable")]
-    inside, parts = _members(context.units, context.bonds, values[rows], broken[rows])
+        rows = rows[np.sort(np.argsort(codes[rows], kind="stable")[:MAX_ROWS])]
+    inside, parts = _members(units, context.bonds, values[rows], broken[rows])
     numbers, counts = _numbers(context.counts, inside, values[rows, 0] / PER_DALTON)
     hydrogens = values[rows, 1] & ((1 << HYDROGEN_BITS) - 1)
     return FragmentRows(
@@ -238,16 +254,18 @@ def _indices(
         contexts = np.where(cut[:, :, None], context.contexts[broken, second.astype(int)], 0)
     odd = (counts[:, 0] * (_VALENCES.astype(np.int64) & 1)).sum(1) & 1
     formula, loss = (_hashed(counts[:, side]) for side in range(2))
-    return np.column_stack(
+    indices = np.column_stack(
         [
+            contexts.reshape(len(inside), -1),
             _FIRSTS[0] + codes,
             _FIRSTS[1] + np.minimum(parts, 4) - 1,
             _FIRSTS[2] + odd,
-            contexts.reshape(len(inside), -1),
             _FIRSTS[8] + loss % LOSSES,
             _FIRSTS[9] + formula % FORMULAS,
         ]
-    ).astype(np.int32)
+    )
+    # Rising, so that sums do not depend on the order of broken bonds.
+    return np.sort(indices.astype(np.int32), axis=1)
 
 
 def _hashed(counts: Ints) -> Ints:
@@ -259,9 +277,8 @@ def _hashed(counts: Ints) -> Ints:
 
 
 @compiled
-def _chosen(masses: Ints, codes: npt.NDArray[np.int8]) -> Ints:
-    """Rows by rising mass: of each mass those of the fewest cleavages, `MAX_WAYS` at most."""
-    order = np.argsort(masses * 8 + codes, kind="mergesort")
+def _chosen(order: Ints, masses: Ints, codes: npt.NDArray[np.int8]) -> Ints:
+    """Of rows in this order those of each mass with the fewest cleavages, `MAX_WAYS` at most."""
     rows = np.empty(len(order), np.int64)
     count, mass, fewest, ways = 0, np.int64(-1), 0, 0
     for row in order:

@@ -7,19 +7,21 @@ peak does.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from mzseek.chem.adducts import Adduct
-from mzseek.core.compiled import compiled
+from mzseek.core.compiled import compiled, is_plain
 from mzseek.fragments.contexts import FragmentRows
 from mzseek.fragments.matching import AT_PRECURSOR, MAX_HYDROGENS_MOVED, SHIFTS, IonForms
+from mzseek.spectra.records import INSTRUMENTS
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Weights = Mapping[str, Floats]
+Singles = npt.NDArray[np.float32]
+Weights = Mapping[str, Singles]
 
 CARRIED, DOUBLE = SHIFTS, SHIFTS + 1  # outputs beside those for hydrogens moved
 OUTPUTS = SHIFTS + 2
@@ -28,11 +30,13 @@ HIDDEN, MIXING = 64, 16
 MIN_MZ = 30.0  # lower ions are below what instruments scan
 # An unexplained peak may be at any of so many places: the noise is a density, not one lump.
 NOISE_PLACES = 3000
+MAX_PEAKS = 60  # of a spectrum, the highest
 FLOOR = 0.02  # of the density of mass errors, for those far off
 
 _ALKALI = frozenset({"Li", "Na", "K", "Rb", "Cs"})
 _ANIONS = frozenset({"F", "Cl", "Br", "I", "FA", "HAc", "TFA"})
 IONS = 7
+_LAYERS = ("embeddings", "first", "first_bias", "second", "second_bias", "last", "last_bias")
 
 
 def ion_inputs(adduct: Adduct) -> npt.NDArray[np.float32]:
@@ -57,13 +61,32 @@ def ion_inputs(adduct: Adduct) -> npt.NDArray[np.float32]:
     )
 
 
-def conditions(energy: float, precursor_mz: float) -> npt.NDArray[np.float32]:
-    """Conditions of a measurement as the network reads them, shape (4,)."""
+def conditions(
+    energy: float, precursor_mz: float, instrument: str | None, peaks: int
+) -> npt.NDArray[np.float32]:
+    """Conditions of a measurement as the network reads them, shape (CONDITIONS,).
+
+    ``instrument`` is one of `INSTRUMENTS` or None; ``peaks`` is the number of peaks.
+    """
     scaled, mass = energy / 50, precursor_mz / 500
-    return np.array([scaled, np.log(energy / 30), mass, scaled * mass], np.float32)
+    of_instrument = [value for name in INSTRUMENTS for value in _at(instrument == name, scaled)]
+    return np.array(
+        [scaled, np.log(energy / 30), mass, scaled * mass, np.log1p(peaks) / 3, *of_instrument],
+        np.float32,
+    )
 
 
-CONDITIONS = len(conditions(30.0, 500.0))
+def _at(stated: bool, energy: float) -> tuple[float, float]:
+    return float(stated), stated * energy
+
+
+def width_of(instrument: str | None) -> int:
+    """Index of the spread of mass errors: 0 for an unknown instrument, else one for each."""
+    return 0 if instrument is None else 1 + INSTRUMENTS.index(instrument)
+
+
+CONDITIONS = len(conditions(30.0, 500.0, None, 0))
+WIDTHS = 1 + len(INSTRUMENTS)
 
 
 class IonEntries(NamedTuple):
@@ -138,30 +161,18 @@ def error_density(errors: npt.NDArray[np.floating], width: float) -> Floats:
 def basis_logits(weights: Weights, rows: FragmentRows, ion: npt.NDArray[np.float32]) -> Floats:
     """Logits of each fragment, shape (rows, OUTPUTS, BASES)."""
     inputs = np.hstack([rows.numbers, np.broadcast_to(ion, (len(rows.numbers), len(ion)))])
-    logits = np.empty((len(inputs), OUTPUTS * BASES))
-    _network(
-        inputs.astype(np.float64), rows.indices, weights["embeddings"], weights["first"],
-        weights["first_bias"], weights["second"], weights["second_bias"], weights["last"],
-        weights["last_bias"], logits,
-    )  # fmt: skip
-    return logits.reshape(-1, OUTPUTS, BASES)
+    network = tuple(weights[name] for name in _LAYERS)
+    logits = np.empty((len(inputs), OUTPUTS * BASES), np.float32)
+    fill = _fill_by_units if is_plain() else _fill
+    fill(inputs, rows.indices, network, logits)
+    return logits.astype(np.float64).reshape(-1, OUTPUTS, BASES)
 
 
 @compiled
-def _network(
-    inputs: Floats,
-    indices: npt.NDArray[np.int32],
-    embeddings: Floats,
-    first: Floats,
-    first_bias: Floats,
-    second: Floats,
-    second_bias: Floats,
-    last: Floats,
-    last_bias: Floats,
-    logits: Floats,
-) -> None:
+def _fill(inputs: Singles, indices: npt.NDArray[np.int32], network: Any, logits: Singles) -> None:
     """Fill `logits` row by row, term after term: a row depends on no other."""
-    hidden, two = np.empty(len(first_bias)), np.empty(len(second_bias))
+    embeddings, first, first_bias, second, second_bias, last, last_bias = network
+    hidden, two = np.empty_like(first_bias), np.empty_like(second_bias)
     for row in range(len(inputs)):
         hidden[:] = first_bias
         for index in indices[row]:
@@ -187,12 +198,37 @@ def _network(
                     logits[row, output] += value * last[before, output]
 
 
+def _fill_by_units(
+    inputs: Singles, indices: npt.NDArray[np.int32], network: Any, logits: Singles
+) -> None:
+    """Fill as `_fill` does, to the same bits, by numpy: term by term for all rows."""
+    embeddings, first, first_bias, second, second_bias, last, last_bias = network
+    hidden = np.repeat(first_bias[None], len(inputs), axis=0)
+    for column in indices.T:
+        hidden += embeddings[column]  # of 0, nothing
+    for numbers, layer in ((inputs, first), (None, second), (None, last)):
+        if numbers is None:
+            numbers = np.maximum(hidden, 0)
+            hidden = np.repeat(
+                (second_bias if layer is second else last_bias)[None], len(inputs), 0
+            )
+        for value, terms in zip(numbers.T, layer, strict=True):
+            hidden += value[:, None] * terms
+    logits[:] = hidden
+
+
+_CONDITIONAL = ("mixing", "mixing_bias", "mixing_last", "mixing_last_bias", "noise", "noise_bias")
+
+
 def mixture(weights: Weights, condition: npt.NDArray[np.float32]) -> tuple[Floats, float]:
     """Weights of the bases under some conditions, and the logit of noise."""
-    values = condition.astype(np.float64)
-    hidden = np.maximum(values @ weights["mixing"] + weights["mixing_bias"], 0)
-    mixed = hidden @ weights["mixing_last"] + weights["mixing_last_bias"]
-    noise = values @ weights["noise"] + weights["noise_bias"]
+    values, double = (
+        condition.astype(np.float64),
+        {name: weights[name].astype(np.float64) for name in _CONDITIONAL},
+    )
+    hidden = np.maximum(values @ double["mixing"] + double["mixing_bias"], 0)
+    mixed = hidden @ double["mixing_last"] + double["mixing_last_bias"]
+    noise = values @ double["noise"] + double["noise_bias"]
     return np.append(1.0, mixed), float(noise[0])
 
 

@@ -28,6 +28,8 @@ class ForwardBatch:
     indices : int64, shape (rows, indices)
         Into the embeddings; 0 for none.
     conditions : float32, shape (spectra, conditions)
+    width : int64, shape (spectra,)
+        Index of the spread of mass errors.
     row_spectrum : int64, shape (rows,)
     entry_row, entry_output, entry_carried, entry_double : int64, shape (entries,)
         Ions: their fragment, the output for their hydrogens, atoms of the adduct that they keep,
@@ -44,6 +46,7 @@ class ForwardBatch:
     inputs: Tensor
     indices: Tensor
     conditions: Tensor
+    width: Tensor
     row_spectrum: Tensor
     entry_row: Tensor
     entry_output: Tensor
@@ -71,6 +74,8 @@ class ForwardNetwork(nn.Module):
     hidden, mixing, bases : int
         Logits are a mixture of `bases` ones with weights that depend on the conditions alone: the
         network is evaluated once for all spectra of a molecule.
+    widths : int
+        Spreads of mass errors.
     noise_places : int
         Places that an unexplained peak may have.
     floor : float
@@ -89,6 +94,7 @@ class ForwardNetwork(nn.Module):
         hidden: int,
         mixing: int,
         bases: int,
+        widths: int,
         noise_places: int,
         floor: float,
         seed: int,
@@ -105,7 +111,7 @@ class ForwardNetwork(nn.Module):
         self.mixing_last = nn.Linear(mixing, bases - 1)
         self.noise = nn.Linear(conditions, 1)
         nn.init.constant_(self.noise.bias, 3.0)
-        self.log_width = nn.Parameter(torch.tensor(-1.0))
+        self.log_width = nn.Parameter(torch.full((widths,), -1.0))
         self.dropout = nn.Dropout(_DROPOUT)
 
     def forward(self, batch: ForwardBatch) -> Tensor:
@@ -127,7 +133,7 @@ class ForwardNetwork(nn.Module):
         top = noise.detach().scatter_reduce(0, spectrum, logits.detach(), "amax")
         weights, background = torch.exp(logits - top[spectrum]), torch.exp(noise - top)
         total = background.index_add(0, spectrum, weights)
-        width = self.log_width.exp()
+        width = self.log_width.exp()[batch.width][batch.peak_spectrum][batch.match_peak]
         density = torch.exp(-0.5 * (batch.match_error / width) ** 2) * (0.8 / width) + self.floor
         explained = torch.zeros(len(batch.share)).index_add(
             0, batch.match_peak, weights[batch.match_entry] * density
@@ -139,7 +145,7 @@ class ForwardNetwork(nn.Module):
 
     def arrays(self) -> dict[str, npt.NDArray[np.float32]]:
         """Weights as `mzseek.fragments.prediction` reads them."""
-        arrays = {"embeddings": self.embeddings.weight, "width": self.log_width.exp()[None]}
+        arrays = {"embeddings": self.embeddings.weight, "width": self.log_width.exp()}
         for name in ("first", "second", "last", "mixing", "mixing_last", "noise"):
             layer = getattr(self, name)
             arrays |= {name: layer.weight.T, f"{name}_bias": layer.bias}

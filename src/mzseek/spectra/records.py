@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -46,6 +46,31 @@ _NEGATIVE_MODE = re.compile(r"neg\w*\b.*|n|-|1-|-1", re.IGNORECASE)
 # What files write where they know nothing.
 _NOTHING = {"", "n/a", "na", "null", "none", "unknown", "nan", "-", "?"}
 _LONGEST_NOTHING = 30  # with blanks around it
+
+
+def stated_instrument(metadata: Mapping[str, str]) -> str:
+    """What a spectrum says of its instrument, in one line."""
+    stated = (metadata.get(key, "").strip() for key in _STATES_INSTRUMENT)
+    return ", ".join(filter(None, stated))
+
+
+def instrument_kind(metadata: Mapping[str, str]) -> str | None:
+    """Kind of the instrument that a spectrum states, one of `INSTRUMENTS`; None for others.
+
+    Examples
+    --------
+    >>> instrument_kind({"instrument_type": "LC-ESI-QTOF"})
+    'qtof'
+    >>> instrument_kind({"instrument": "Q Exactive Plus Orbitrap"}), instrument_kind({})
+    ('orbitrap', None)
+    """
+    return _kind_of_instrument(stated_instrument(metadata))
+
+
+@lru_cache(maxsize=4096)
+def _kind_of_instrument(text: str) -> str | None:
+    kinds = (kind for kind, names in _INSTRUMENT_NAMES.items() if names.search(text))
+    return next(kinds, None)
 
 
 def is_nothing(text: str) -> bool:
@@ -233,6 +258,17 @@ _TIME_UNITS = {"rtinseconds": "s", "rtinminutes": "min"}
 # What ION= must begin with to be an adduct; other programs put other things there.
 _ADDUCT_START = re.compile(r"[\[(]?\s*\d{0,2}M\s*(?:[+\])?-]|H\+|Na\+|NH4\+|$)")
 _KEY_MARKS = str.maketrans({" ": "_", ".": "_", "-": "_"})
+
+QTOF, ORBITRAP = "qtof", "orbitrap"
+INSTRUMENTS = (ORBITRAP, QTOF)
+# Names of instruments; a Xevo TQ is a triple quadrupole.
+_INSTRUMENT_NAMES = {
+    QTOF: re.compile(
+        r"tof\b|tof[ -]?ms|maxis|\bimpact (?:hd|ii)|synapt|xevo(?!.*\btq)|\bx500", re.I
+    ),
+    ORBITRAP: re.compile(r"orbitrap|exactive|exploris|\b(?:lc-esi-)?(?:q|it)ft\b", re.I),
+}
+_STATES_INSTRUMENT = ("instrument_type", "instrument", "source_instrument", "instrument_name")
 
 # Metadata: which statements contradict each other about the polarity, and which one was used.
 POLARITY_CONFLICT = "polarity_conflict"
