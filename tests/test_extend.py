@@ -1,4 +1,4 @@
-"""A loss, an encoder, a fingerprint, a channel, a format and a command are added to a copy.
+"""A loss, an encoder, a fingerprint, a channel, two formats and a command are added to a copy.
 
 Each is one module and one registry line. The command line of the copy uses it, in a process of its
 own; the loss, the encoder, the channel and the command have options of their own.
@@ -154,6 +154,24 @@ class Length(Channel):
         lengths = [len(queries.molecules.smiles[row]) for row in queries.candidates]
         return np.array(lengths, np.float32)[:, None] ** self.options.power
 '''
+OUTPUT_FORMAT = '''
+"""Names of features, one a line."""
+
+import re
+
+from mzseek.export.writer import Writer
+
+
+class Names(Writer):
+    """Write a file that ends in ``.names``."""
+
+    signature = re.compile(rb"names\\n")
+
+    def write(self, annotation):
+        """Add a line."""
+        header = "names\\n" if self.spool.is_empty else ""
+        self.spool.write(f"{header}{annotation.feature.name}\\n")
+'''
 COMMAND = '''
 """``mzseek hello``."""
 
@@ -216,6 +234,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
             '    "lines": SpectrumFormat("Lines", ("^SPECTRUM ",), "lines:read", "", (".lines",)),',
         ),
     )  # fmt: skip
+    add_file(copy, "export/names.py", OUTPUT_FORMAT)
+    line = '        ".names": "mzseek.export.names:Names",'
+    after = '        ".json": "mzseek.export.json_array:JsonArray",'
+    add_lines(copy, "export/__init__.py", (after, line))
     add_file(copy, "cli/commands/hello.py", COMMAND)
     add_lines(copy, "cli/app.py", ("COMMANDS = {", '    "hello": "Greet.",'))
     return copy
@@ -276,6 +298,15 @@ def test_a_channel_is_fitted_with_options_of_its_own(run, small_set) -> None:
 def test_a_spectrum_format_is_read(run, tmp_path: Path) -> None:
     (tmp_path / "mine.lines").write_text("SPECTRUM one 195.0877 110.07:1 138.066:3\n")
     assert "1 spectrum" in run("show", "mine.lines").replace("\n", " ")
+
+
+def test_an_output_format_is_written(run, package: Path, tmp_path: Path) -> None:
+    assert ".names" in run("annotate", "--help")
+    spectra = package / "data" / "demo" / "queries.mgf"
+    run("annotate", spectra, "--max-candidates", 1, "--out", "out.names")
+    lines = (tmp_path / "out.names").read_text().splitlines()
+    assert (lines[0], len(lines)) == ("names", 10)
+    assert "caffeine" in lines
 
 
 def test_a_command_is_called(run) -> None:

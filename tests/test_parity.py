@@ -13,6 +13,8 @@ from mzseek.decision import UTILITIES
 from mzseek.decision.advice import METRICS as GOAL_METRICS
 from mzseek.decision.utilities import GOALS
 from mzseek.evidence import CHANNELS
+from mzseek.export import FILES as OUTPUT_FILES
+from mzseek.export import SUFFIXES
 from mzseek.losses import LOSSES
 from mzseek.models import ENCODERS, SCORERS
 from mzseek.spectra.read import FORMATS
@@ -37,6 +39,7 @@ REGISTRIES = {
     "adducts": ([f"`{name}`" for name in known_adducts()], "chemistry.md"),
     "utilities": ([f"\n| `{name}`" for name in UTILITIES], "deciding.md"),
     "channels": ([f"\n| `{name}" for name in CHANNELS], "evidence.md"),
+    "output files": ([f"`{name}`" for name in (*OUTPUT_FILES, *SUFFIXES)], "annotate-output.md"),
     "encoders": ([f"\n| `{name}` |" for name in ENCODERS], "training.md"),
     "losses": ([f"`{name}`" for name in LOSSES], "training.md"),
     "commands": ([f"mzseek {name}" for name in names_of_commands()], "*"),

@@ -64,7 +64,8 @@ class Channel(ABC):
     """One way to score a candidate against a spectrum.
 
     To add a channel, write one module with a subclass and its options dataclass, and one line in
-    `mzseek.evidence.CHANNELS`.
+    `mzseek.evidence.CHANNELS`. A subclass sets `name` and `feature_names` and implements `fit` and
+    `features`.
 
     Parameters
     ----------
@@ -74,20 +75,39 @@ class Channel(ABC):
     Attributes
     ----------
     name : str
-        In the registry.
+        Key in the registry.
     options_type : type
-        A dataclass.
+        A dataclass whose fields are made with `mzseek.core.registry.option`.
     pretrained : bool
-        Whether it was trained elsewhere, so that no molecule can be left out of its training.
+        Whether it was trained elsewhere, so that it cannot be cross-fitted.
     sees_spectrum : bool
         Whether its features depend on the spectrum; those of a prior do not.
     needs_fragments : bool
-        Whether it reads the fragments of candidates, which take time to enumerate.
+        Whether it reads ``queries.molecules.fragments``, which are slow to enumerate.
     needs_fingerprints : tuple of str
-        Kinds of fingerprint that it reads, beside that of the molecule table.
+        Kinds of fingerprint that it reads, in addition to that of the molecule table.
     feature_names : tuple of str
+        One for each column that `features` returns.
     shapes : mapping of str to tuple of int
-        State arrays whose shape does not depend on the training set.
+        Shapes of state arrays that do not depend on the training set; checked when a bundle is
+        opened.
+
+    Examples
+    --------
+    >>> class Length(Channel):
+    ...     name, feature_names = "length", ("length",)
+    ...
+    ...     def fit(self, training_set, progress=silent):
+    ...         return ChannelState(inchikey14=training_set.molecules_used)
+    ...
+    ...     def features(self, state, queries):
+    ...         smiles = [queries.molecules.smiles[row] for row in queries.candidates]
+    ...         return np.array([[len(text)] for text in smiles], np.float32)
+    >>> from mzseek.spectra import Spectrum
+    >>> spectrum = Spectrum(np.array([29.04]), np.array([1.0]), 47.05, "[M+H]+", 1, "a")
+    >>> queries = Queries.of([spectrum], [["CCO", "CO"]])
+    >>> Length().features(ChannelState(), queries).tolist()
+    [[3.0], [2.0]]
     """
 
     name: ClassVar[str]
@@ -109,14 +129,18 @@ class Channel(ABC):
 
     @abstractmethod
     def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
-        """Fit the channel; the order of spectra, peaks and candidates has no effect."""
+        """Fit the channel; the order of spectra, peaks and candidates must have no effect.
+
+        The state must list the molecules it has learned from, `TrainingSet.molecules_used`.
+        """
 
     @abstractmethod
     def features(self, state: ChannelState, queries: Queries) -> Features:
-        """Return features of every candidate, shape (rows of the queries, feature names).
+        """Return features of the candidates, shape (``len(queries.candidates)``, feature names).
 
-        A row depends on its spectrum, its candidate and the state, and on no other row; where
-        ``queries.excluded_analogs`` is given, on these molecules as well, in no order.
+        Row i is about candidate ``queries.candidates[i]``, an index into ``queries.molecules``. It
+        must not depend on other rows. Channels that use reference spectra must ignore those of
+        ``queries.excluded_analogs``.
         """
 
     def use_library(self, state: ChannelState, library: Library) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Self
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError, WriteError
-from mzseek.core.registry import LazyRegistry
+from mzseek.export import FILES, SUFFIXES
 from mzseek.export.tables import SKIPPED, SkippedTable
 from mzseek.export.writer import Settings, Writer, plain_data
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
@@ -27,27 +27,6 @@ from mzseek.io.manifest import measured, overlap
 from mzseek.io.writing import discard, disk_error_reason, disk_errors, publish, remove_leftovers
 from mzseek.version import __version__
 
-# Files of an output folder.
-FILES: "LazyRegistry[type[Writer]]" = LazyRegistry(
-    {
-        "summary.tsv": "mzseek.export.tables:Summary",
-        "candidates.tsv": "mzseek.export.tables:Candidates",
-        "peaks.tsv": "mzseek.export.tables:Peaks",
-        "report.html": "mzseek.export.report:ReportWriter",
-    }
-)
-# Single files, by suffix.
-SUFFIXES: "LazyRegistry[type[Writer]]" = LazyRegistry(
-    {
-        ".tsv": "mzseek.export.tables:Candidates",
-        ".json": "mzseek.export.json_array:JsonArray",
-        ".html": "mzseek.export.report:ReportWriter",
-        ".mztab": "mzseek.export.mztab:MzTab",
-        ".graphml": "mzseek.export.graphml:GraphMl",
-        ".csv": "mzseek.export.feature_tables:JoinedTable",
-        ".txt": "mzseek.export.feature_tables:JoinedTable",
-    }
-)
 RUN, NETWORK, FEATURES, JOURNAL = "run.json", "network.graphml", "features", "journal.jsonl"
 KIND, VERSION = "mzseek annotation", 1
 _PARTIAL = ".partial"

@@ -83,12 +83,15 @@ class Spool:
 class Writer(ABC):
     """Write annotations, one at a time, to a file that grows.
 
-    All state is in the spool: a writer that is made for a spool with content goes on where it ends.
+    To add an output format, write one module with a subclass, and one line in
+    `mzseek.export.SUFFIXES`. All state is in the spool: a writer that is made for a spool with
+    content goes on where it ends.
 
     Attributes
     ----------
     signature : re.Pattern
-        What the beginning of a complete file matches. Other files are replaced only with --force.
+        Matches the beginning of every complete file of this writer, and as little else as possible:
+        an existing file that does not match is replaced only with --force.
     spool_suffix : str
         Added to the name of the file while it grows.
 

@@ -120,7 +120,7 @@ class Annotations(Tabular, Sequence[Annotation]):
         return _table(map(summary_values, self._annotations))
 
     def save(self, path: StrPath, *, force: bool = False) -> Path:
-        """Write a folder, or a file by its suffix (.tsv .json .html .mztab .graphml).
+        """Write a folder, or a file in the format of its suffix (`mzseek.export.SUFFIXES`).
 
         Parameters
         ----------

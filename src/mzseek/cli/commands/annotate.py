@@ -23,6 +23,7 @@ from mzseek.cli.output import (
 from mzseek.core.errors import AnnotationError
 from mzseek.core.registry import check_name
 from mzseek.core.text import pluralize
+from mzseek.export import SUFFIXES
 
 if TYPE_CHECKING:
     from mzseek.annotation.annotation import Annotation, Candidate
@@ -138,7 +139,7 @@ def annotate(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder to make, or a file: .tsv .json .html .mztab .graphml .csv"),
+        typer.Option(help=f"Folder to make, or a file: {' '.join(SUFFIXES)}."),
     ] = None,
     features: Annotated[
         Path | None,
