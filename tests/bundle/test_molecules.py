@@ -37,8 +37,8 @@ def test_equal_molecules_are_one_with_the_sources_of_all(box: BundledMolecules) 
 
 
 def test_look_ups_by_mass_and_key(box: BundledMolecules) -> None:
-    assert box.by_mass(20.0).table["row"].to_pylist() == [1, 2]
-    assert box.by_mass(20.0, 1.0).table["key"].to_pylist() == ["B" * 14]
+    assert box.by_mass(20.0)["row"].to_pylist() == [1, 2]
+    assert box.by_mass(20.0, 1.0)["key"].to_pylist() == ["B" * 14]
     assert len(box.by_mass(15.0)) == 0
     assert box.rows_by_key == {"A" * 14: [0], "B" * 14: [1], "C" * 14: [2]}
     assert box.smiles[0] == "C" * 10

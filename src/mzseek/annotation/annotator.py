@@ -315,7 +315,8 @@ class Annotator:
                 "path": str(self.bundle.folder),
                 "shipped": self.bundle.is_shipped,
             }
-            return StoreSource(self.bundle.molecules, BUNDLED_DATABASE, metadata)
+            bundled = self.bundle.molecules
+            return StoreSource(BUNDLED_DATABASE, metadata, len(bundled), bundled.by_mass)
         if name == LIBRARY:
             label, library = self.libraries[-1]
             return library_source(library, label)

@@ -3,29 +3,26 @@
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from mzseek.annotation.features import normalise_name
-from mzseek.annotation.index import MoleculeIndex, index_path
-from mzseek.bundle.molecules import BundledMolecules
-from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import AnnotationError, InputError, MoleculeError, Reason
-from mzseek.database import Database
-from mzseek.database.formats.tables import FEATURE, USUAL
-from mzseek.database.records import MoleculeRecord, RecordsAt, describe_records
-from mzseek.database.sources import read_molecules
 from mzseek.io import StrPath, content_hash, open_source
 from mzseek.io.skipped import Report, SkipTarget, reporter
 from mzseek.io.text_tables import find_column, format_names, open_table, require_text
 from mzseek.library import Library
+
+if TYPE_CHECKING:
+    from mzseek.annotation.index import MoleculeIndex
+    from mzseek.database.records import MoleculeRecord
 
 _KIND = "morgan2"  # of the fingerprints that describing computes along
 _AT_ONCE = 2_000
@@ -59,6 +56,8 @@ class Molecule:
 
 def formula_text(formula: str) -> str:
     """A formula in the order that molecules have it."""
+    from mzseek.chem.formulas import parse_formula
+
     try:
         return str(parse_formula(formula))
     except MoleculeError as error:
@@ -148,7 +147,7 @@ class Source(ABC):
 
     label: str
     by_feature: bool = False
-    index: MoleculeIndex | None = None
+    index: "MoleculeIndex | None" = None
 
     @abstractmethod
     def __len__(self) -> int:
@@ -265,6 +264,10 @@ def file_source(
     InputError
         The file is missing, or none of its rows holds a molecule.
     """
+    # What reads lists and databases is imported where one is given.
+    from mzseek.database.formats.tables import FEATURE, USUAL
+    from mzseek.database.sources import read_molecules
+
     path = Path(path)
     report = reporter(skipped)
     records = list(read_molecules([path], report, columns={**(columns or {}), FEATURE: USUAL}))
@@ -290,9 +293,11 @@ def file_source(
 
 
 def _described(
-    records: Sequence[MoleculeRecord], report: Report
+    records: "Sequence[MoleculeRecord]", report: Report
 ) -> tuple[list[Molecule], list[int]]:
     """Molecules, each text described once, and the index of each record's (−1: skipped)."""
+    from mzseek.database.records import RecordsAt, describe_records
+
     keys = [(record.text, record.name, record.identifier) for record in records]
     first: dict[tuple[str, str, str], MoleculeRecord] = {}
     for key, record in zip(keys, records, strict=True):
@@ -326,20 +331,30 @@ def library_source(library: Library, label: str) -> ListedSource:
 
 
 class StoreSource(Source):
-    """Molecules of a store.
+    """Molecules of a database or of the bundle.
 
-    `metadata` has kind, path and checksum, for ``run.json``.
+    Parameters
+    ----------
+    label : str
+    metadata : mapping
+        Kind, path and checksum, for ``run.json``.
+    size : int
+        How many molecules there are.
+    by_mass : callable of (mass, ppm)
+        Returns a table of molecules.
+    index : MoleculeIndex, optional
     """
 
     def __init__(
         self,
-        store: Database | BundledMolecules,
         label: str,
         metadata: Mapping[str, Any],
-        index: MoleculeIndex | None = None,
+        size: int,
+        by_mass: Callable[[float, float], pa.Table],
+        index: "MoleculeIndex | None" = None,
     ) -> None:
-        self._store, self.label, self._metadata = store, label, dict(metadata)
-        self.index = index
+        self.label, self._metadata, self._size = label, dict(metadata), size
+        self._by_mass, self.index = by_mass, index
 
     @classmethod
     def open(cls, path: StrPath) -> "StoreSource":
@@ -350,18 +365,25 @@ class StoreSource(Source):
         DatabaseError, AnnotationError
             The store or its index is damaged, or the index is of other molecules.
         """
+        from mzseek.annotation.index import MoleculeIndex, index_path
+        from mzseek.database import Database
+
         store = Database.open(path)
         sums = {name: file["sha256"] for name, file in store.manifest["files"].items()}
         metadata = {"kind": "database", "path": str(store.folder), "sha256": sums}
         index = MoleculeIndex.open(store) if index_path(store.folder).is_dir() else None
-        return cls(store, store.folder.name, metadata, index)
+
+        def by_mass(mass: float, ppm: float) -> pa.Table:
+            return store.by_mass(mass, ppm).table
+
+        return cls(store.folder.name, metadata, len(store), by_mass, index)
 
     def __len__(self) -> int:
-        return len(self._store)
+        return self._size
 
     def within(self, mass: float, reach: float) -> list[Molecule]:
         """Molecules whose mass is at most `reach` away."""
-        return molecules_of_table(self._store.by_mass(mass, reach / mass * 1e6).table)
+        return molecules_of_table(self._by_mass(mass, reach / mass * 1e6))
 
     def metadata(self) -> dict[str, Any]:
         """Kind, path, checksum and size for ``run.json``."""

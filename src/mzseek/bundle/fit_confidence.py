@@ -190,7 +190,7 @@ def _thinned(
     wrong.sort(key=lambda candidate: stable_hash(b"%d" % molecule, candidate.key.encode()))
     lists = [(size, wrong[:size]) for size in SIZES if size <= len(wrong)]
     lists.append((WHOLE, wrong))
-    others = molecules_of_table(bundled.by_mass(mass, 10.0).table)
+    others = molecules_of_table(bundled.by_mass(mass, 10.0))
     lists.append((
         BUNDLED,
         [replace(candidate, row=-1) for candidate in others

@@ -4,16 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from mzseek.core.errors import BundleError
-
-if TYPE_CHECKING:
-    from mzseek.database.store import Matches
 
 SCHEMA = pa.schema(
     [
@@ -68,16 +65,14 @@ class BundledMolecules:
         """SMILES of each molecule."""
         return list(self.table["smiles"].to_pylist())
 
-    def by_mass(self, mass: float, ppm: float = 10.0) -> "Matches":
-        """Molecules within ppm of a neutral mass; as `mzseek.database.Database.by_mass`.
+    def by_mass(self, mass: float, ppm: float = 10.0) -> pa.Table:
+        """Return the molecules within ppm of a neutral mass, as `rows` does.
 
         Raises
         ------
         BundleError
             The mass is no positive number, or the ppm are out of range.
         """
-        from mzseek.database.store import Matches
-
         if not 0 < mass < math.inf:
             raise BundleError(f"a mass of {mass:g}: expected a positive number")
         if not 0 <= ppm < 1e6:
@@ -85,7 +80,7 @@ class BundledMolecules:
         width = mass * ppm * 1e-6
         low = np.searchsorted(self.masses, mass - width, side="left")
         high = np.searchsorted(self.masses, mass + width, side="right")
-        return Matches(self.rows(np.arange(low, high)), int(high - low))
+        return self.rows(np.arange(low, high))
 
     @cached_property
     def rows_by_key(self) -> Mapping[str, list[int]]:
