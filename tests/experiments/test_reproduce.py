@@ -36,13 +36,12 @@ def test_every_file_of_an_experiment_is_there(ran) -> None:
 def test_all_is_there_the_second_time(ran, whole, tmp_path) -> None:
     site, experiment, done = ran
     steps: list[str] = []
-    heard: list[int] = []
     [again] = reproduce(
         [experiment], whole, site, tmp_path, engine=LocalEngine(1),
-        progress=lambda name, *_: steps.append(name), begins=lambda jobs: heard.append(len(jobs)),
+        progress=lambda name, *_: steps.append(name),
     )  # fmt: skip
     assert steps == []
-    assert heard == [14]
+    assert again.results.metadata["trials"] == 14
     assert again.results.cells == done.results.cells
     table = (tmp_path / "two" / "table.md").read_text()
     assert table == (done.folder / "table.md").read_text()
@@ -68,7 +67,7 @@ def test_a_failed_trial_is_listed_and_the_rest_is_complete(
 
 
 def test_options_are_tuned_at_one_rate_and_then_the_rate_with_the_best(
-    two, whole, site, tmp_path: Path
+    two, whole, site, tmp_path: Path, monkeypatch
 ) -> None:
     settings = {**two.row("emb-cos").settings, "loss.temperature": (1 / 64, 1.0, 4.0)}
     experiment = replace(
@@ -78,13 +77,14 @@ def test_options_are_tuned_at_one_rate_and_then_the_rate_with_the_best(
     small = replace(whole, seeds=1, epochs=2, listwise_epochs=2)
     stages: list[list[tuple[float, float]]] = []
 
-    def begins(jobs) -> None:
-        options = [(job.trial.lr, dict(job.trial.config.parts)["loss.temperature"]) for job in jobs]
-        stages.append(options)
+    def noted(jobs, **options):
+        stages.append(
+            [(job.trial.lr, dict(job.trial.config.parts)["loss.temperature"]) for job in jobs]
+        )
+        return run_jobs(jobs, **options)
 
-    [done] = reproduce(
-        [experiment], small, site, tmp_path / "results", engine=LocalEngine(1), begins=begins
-    )
+    monkeypatch.setattr("mzseek.experiments.reproduce.run_jobs", noted)
+    [done] = reproduce([experiment], small, site, tmp_path / "results", engine=LocalEngine(1))
     first, second = stages
     assert first == [(1e-2, 1 / 64), (1e-2, 1.0), (1e-2, 4.0)]
     chosen = done.results.cell("tuned", "hr").chosen
@@ -148,8 +148,8 @@ def test_a_trial_that_cannot_be_measured_is_skipped(two, whole, site, tmp_path) 
     experiment = replace(two, rows=two.rows[:1], columns=(column, two.column("tanimoto")))
     small = replace(whole, seeds=1, lr=(1e-3,))
     cells = KINDS["runs"].plan(experiment, small)
-    failed = run_jobs(plan_jobs(cells.values(), site), engine=LocalEngine(1))
-    assert len(failed) == 1
+    outcomes = run_jobs(plan_jobs(cells.values(), site), engine=LocalEngine(1))
+    assert [bool(outcome.failed) for outcome in outcomes] == [True]
     cells, _ = KINDS["runs"].measure(experiment, small, site)
     assert cells["bce"]["hr"] == Cell()
     assert len(cells["bce"]["tanimoto"].values) == 1

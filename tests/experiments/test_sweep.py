@@ -51,19 +51,16 @@ def test_what_has_ended_is_never_run_again(two: Experiment, site: Workspace) -> 
     jobs = plan_jobs([plan(two, "bce")], site)
     assert opened(site, jobs[0].trial) is None
     steps: list[str] = []
-    ended: list[TrialOutcome] = []
-    assert run_jobs(
-        jobs, engine=LocalEngine(1), progress=lambda name, *_: steps.append(name),
-        ended=ended.append,
-    ) == {}  # fmt: skip
-    assert steps
-    assert ended == [TrialOutcome(jobs[0].trial.name)]
+    note = lambda name, *_: steps.append(name)  # noqa: E731
+    ended = [TrialOutcome(jobs[0].trial.name)]
+    assert run_jobs(jobs, engine=LocalEngine(1), progress=note) == ended
+    assert set(steps) == {f"trial 1 of 1: {jobs[0].trial.name}"}
     run = opened(site, jobs[0].trial)
     assert run is not None
     weights = {path: path.stat().st_mtime_ns for path in run[0].folder.rglob("*")}
     numbers = measured_file(site, jobs[0].trial).stat().st_mtime_ns
     steps.clear()
-    assert run_jobs(jobs, engine=LocalEngine(1), progress=lambda name, *_: steps.append(name)) == {}
+    assert run_jobs(jobs, engine=LocalEngine(1), progress=note) == ended
     assert steps == []
     assert {path: path.stat().st_mtime_ns for path in run[0].folder.rglob("*")} == weights
     assert measured_file(site, jobs[0].trial).stat().st_mtime_ns == numbers
@@ -78,7 +75,8 @@ def test_a_trial_that_fails_does_not_stop_the_others(
         pytest.importorskip("ray", reason="needs mzseek[cluster]")
     first, second = plan_jobs([plan(two, "bce"), plan(two, "emb-cos")], site)
     bad = replace(first, measures=(("hit_rate@1", "no such lists", "test", None),))
-    failed = run_jobs([bad, second], engine=engine_named(name, 2))
+    outcomes = run_jobs([bad, second], engine=engine_named(name, 2))
+    failed = {outcome.name: outcome.failed for outcome in outcomes if outcome.failed}
     assert list(failed) == [first.trial.name]
     assert "no candidates 'no such lists', it has: formula, mass" in failed[first.trial.name]
     assert opened(site, second.trial) is not None
@@ -102,7 +100,10 @@ def test_any_exception_ends_its_trial_alone(
 
     monkeypatch.setattr("mzseek.training.train.train_one", train_or_fail)
     first, second = plan_jobs([plan(two, "bce"), plan(two, "emb-cos")], site)
-    assert run_jobs([first, second], engine=LocalEngine(1)) == {first.trial.name: reason}
+    said: list[str] = []
+    outcomes = run_jobs([first, second], engine=LocalEngine(1), say=said.append)
+    assert [outcome.failed for outcome in outcomes] == [reason, ""]
+    assert said == [f"{first.trial.name} has failed: {reason}"]
     assert opened(site, first.trial) is None
     assert opened(site, second.trial) is not None
 
@@ -161,11 +162,11 @@ def test_models_go_once_they_are_measured_if_that_is_asked_for(
     [job] = plan_jobs([cell], site, drop_models=True)
     [kept] = plan_jobs([cell, replace(cell, keeps_models=True)], site, drop_models=True)
     assert (job.drops_model, kept.drops_model) == (True, False)
-    assert run_jobs([job], engine=LocalEngine(1)) == {}
+    run_jobs([job], engine=LocalEngine(1))
     run, numbers = opened(site, job.trial) or pytest.fail("it has not ended")
     assert {path.name for path in run.folder.iterdir()} == {"run.json", "history.csv"}
     assert 0 <= (numbers.value("hit_rate@1", "mass", "test") or 0.0) <= 1
-    assert run_jobs([job], engine=LocalEngine(1)) == {}  # there is nothing left to do
+    assert [outcome.failed for outcome in run_jobs([job], engine=LocalEngine(1))] == [""]
     with pytest.raises(ExperimentError, match="not measured before its weights were dropped"):
         numbers.value("hit_rate@1", "formula", "val")
 

@@ -32,6 +32,7 @@ _MARKUP = str.maketrans({"[": "\ufdd0", "\\": "\ufdd1"})
 _SHOWN = {ord(stand_in): original for original, stand_in in _MARKUP.items()}
 _SHOWN_KINDS = 8
 _LEVEL_STYLE = {"fault": "bold red", "warning": "yellow", "note": "dim"}
+_FINISHED_BARS = 10  # that stay in sight
 _EVERY = 30.0  # seconds between two lines about long work in a log file
 _json_streams: list[TextIO] = []  # standard output, while everything else goes to standard error
 
@@ -173,6 +174,9 @@ def _bars() -> "Iterator[ProgressCallback]":
                 for task in bars.tasks:  # a stage of unknown length is over when another begins
                     bars.update(task.id, total=task.total or task.completed or 1)
                 tasks[stage] = bars.add_task(visible(stage), total=total)
+                finished = [task for task in bars.tasks if task.finished and task.visible]
+                for task in finished[:-_FINISHED_BARS]:
+                    bars.update(task.id, visible=False)
             bars.update(tasks[stage], completed=done, total=total)
 
         yield note

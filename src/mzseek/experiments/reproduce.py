@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from mzseek.experiments.sweep import (
     NEEDS_DATABASE,
     CellPlan,
     TrialJob,
-    TrialOutcome,
     Workspace,
     plan_jobs,
     run_jobs,
@@ -99,8 +98,6 @@ def reproduce(
     devices: Sequence[str] | None = None,
     progress: Progress = silent,
     say: Log = no_log,
-    begins: Callable[[Sequence[TrialJob]], None] = lambda _: None,
-    ended: Callable[[TrialOutcome], None] = lambda _: None,
 ) -> list[Reproduced]:
     """Run what is missing, and write every table into a folder of its own below ``out``.
 
@@ -108,8 +105,7 @@ def reproduce(
     and predictions of a run are removed as soon as it is measured, unless they are needed. Rows
     whose hard negatives need a database that ``site`` does not have are listed as not run.
     ``devices`` are the GPUs that workers of this machine share, as `run_jobs` takes them.
-    ``progress`` gets a trial's name, step and steps, ``begins`` the trials of a stage before it,
-    and ``ended`` each trial that has ended.
+    ``progress`` gets a trial with its number, its step and steps.
     """
     began = time.monotonic()
     out = Path(out)
@@ -119,11 +115,9 @@ def reproduce(
     trials = 0
     for jobs in _stages(experiments, scale, site, drop_models=drop_models) if site else ():
         if jobs:
-            begins(jobs)
             trials += len(jobs)
-            failed |= run_jobs(
-                jobs, engine=engine, devices=devices, progress=progress, say=say, ended=ended
-            )
+            outcomes = run_jobs(jobs, engine=engine, devices=devices, progress=progress, say=say)
+            failed |= {outcome.name: outcome.failed for outcome in outcomes if outcome.failed}
     measured = {
         experiment.name: _measured(experiment, scale, site, failed) for experiment in experiments
     }

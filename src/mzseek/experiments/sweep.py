@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -406,22 +406,26 @@ def run_jobs(
     devices: Sequence[str] | None = None,
     progress: Progress = silent,
     say: Log = no_log,
-    ended: Callable[["TrialOutcome"], None] = lambda _: None,
-) -> dict[str, str]:
+) -> list[TrialOutcome]:
     """Run trials in parallel; one that fails does not stop the others.
 
     Trials that have ended are left as they are; one that was cut off goes on from its last
     validation. Each worker takes one of ``devices`` for itself, or the GPU that its engine gives it
-    where they are None. ``progress`` gets a trial's name, step and steps. Returns the trials that
-    have failed, and why.
+    where they are None. ``progress`` gets a trial with its number, its step and steps.
     """
     work = partial(run_job, devices=None if devices is None else tuple(devices))
-    failed = {}
-    for outcome in (engine or LocalEngine()).long_results(work, jobs, progress=progress, say=say):
-        ended(outcome)
+    numbers: dict[str, int] = {}
+
+    def report(name: str, done: int, total: int | None = None) -> None:
+        number = numbers.setdefault(name, len(numbers) + 1)
+        progress(f"trial {number:,} of {len(jobs):,}: {name}", done, total)
+
+    outcomes = []
+    for outcome in (engine or LocalEngine()).long_results(work, jobs, progress=report, say=say):
+        outcomes.append(outcome)
         if outcome.failed:
-            failed[outcome.name] = outcome.failed
-    return failed
+            say(f"{outcome.name} has failed: {outcome.failed}")
+    return outcomes
 
 
 def run_job(job: TrialJob, channel: Channel, devices: Sequence[str] | None = None) -> TrialOutcome:

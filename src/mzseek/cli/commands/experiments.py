@@ -1,9 +1,6 @@
 """``mzseek reproduce`` and ``mzseek tune``."""
 
-import contextlib
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,13 +8,12 @@ import typer
 
 from mzseek.cli.errors import RESUME_SAME_COMMAND, resumable
 from mzseek.cli.options import Address, AsJson, EngineName, Jobs
-from mzseek.cli.output import new_table, plain, print_json, say, show, watched
+from mzseek.cli.output import new_table, plain, print_json, say, say_plain, show, watched
 from mzseek.core.errors import require
 
 if TYPE_CHECKING:
     from mzseek.experiments.experiment import Experiment, Scale
     from mzseek.experiments.reproduce import Reproduced
-    from mzseek.experiments.sweep import TrialJob, TrialOutcome
 
 
 DropModels = Annotated[
@@ -40,8 +36,6 @@ Gpus = Annotated[
         show_default=False,
     ),
 ]
-_EVERY = 60.0  # seconds between two lines in a log file
-_SHOWN = 12  # trials at work that a terminal shows
 
 
 def _run(
@@ -65,11 +59,10 @@ def _run(
         if any(kind_named(experiment.kind).needs_data for experiment in experiments):
             with watched() as progress:
                 site = Workspace.at(out, data, database, progress)
-        with trials_shown() as trials:
+        with watched() as progress:
             done = reproduce(
                 experiments, scale, site, out / "results" / scale.label, engine=worker,
-                devices=devices, drop_models=drop_models, progress=trials.step,
-                say=lambda line: say(plain(line)), begins=trials.begin, ended=trials.end,
+                devices=devices, drop_models=drop_models, progress=progress, say=say_plain,
             )  # fmt: skip
         for result in done:
             _show(result)
@@ -112,84 +105,6 @@ def _show(done: "Reproduced") -> None:
         name, why = next(iter(results.failed.items()))
         say(f"  {plain(name)}: {plain(why)}")
     say(f"[dim]{plain(done.folder)}[/dim]")
-
-
-class Trials:
-    """Which trials there are, which are running, which have ended; `changed` is called on each."""
-
-    def __init__(self) -> None:
-        self.total, self.ended, self.failed = 0, 0, 0
-        self.running: dict[str, tuple[int, int | None]] = {}
-        self.started = time.monotonic()
-        self.changed: Callable[[], None] = lambda: None
-
-    def begin(self, jobs: "Sequence[TrialJob]") -> None:
-        """Take the list of trials, or those of a second stage."""
-        if not self.total:
-            self.started = time.monotonic()
-        self.total += len(jobs)
-        self.changed()
-
-    def step(self, stage: str, done: int, total: int | None = None) -> None:
-        """Note how far a trial has got."""
-        self.running[stage] = (done, total)
-        self.changed()
-
-    def end(self, trial: "TrialOutcome") -> None:
-        """Note the end of a trial."""
-        self.ended += 1
-        self.failed += bool(trial.failed)
-        self.running.pop(trial.name, None)
-        self.changed()
-
-    def line(self) -> str:
-        """Return counts, time taken and time left."""
-        seconds = time.monotonic() - self.started
-        left = seconds / self.ended * (self.total - self.ended) if self.ended else None
-        failed = f", {self.failed} failed" if self.failed else ""
-        rest = f", about {_spoken(left)} left" if left is not None else ""
-        return (
-            f"{self.ended:,} of {self.total:,} trials have ended{failed}, {_spoken(seconds)}{rest}"
-        )
-
-
-@contextlib.contextmanager
-def trials_shown() -> Iterator[Trials]:
-    """Show a live table of trials in a terminal; print a line a minute into a log file."""
-    trials = Trials()
-    if not sys.stderr.isatty():
-        printed = time.monotonic()
-
-        def log() -> None:
-            nonlocal printed
-            if time.monotonic() - printed > _EVERY:
-                printed = time.monotonic()
-                print(f"mzseek: {trials.line()}", file=sys.stderr, flush=True)
-
-        trials.changed = log
-        yield trials
-        return
-    from rich.console import Console, Group
-    from rich.live import Live
-
-    def draw() -> Any:
-        table = new_table()
-        for head in ("trial at work", "step", "of", "%"):
-            table.add_column(head, justify="left" if head == "trial at work" else "right")
-        for name, (done, total) in list(trials.running.items())[:_SHOWN]:
-            share = f"{100 * done / total:.0f}" if total else ""
-            table.add_row(plain(name), f"{done:,}", f"{total or 0:,}", share)
-        return Group(table, trials.line()) if trials.running else trials.line()
-
-    with Live(get_renderable=draw, console=Console(stderr=True, emoji=False), transient=True):
-        yield trials
-
-
-def _spoken(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def _list(requested: bool) -> None:
