@@ -148,7 +148,7 @@ STICKS = [
     Stick(69.0447, 0.12, "explained", "C3H5N2+"),
     Stick(83.06, 0.3, "other"),
     Stick(138.0662, 1.0, "explained", "C6H8N3O+"),
-    Stick(138.5, 0.9, "explained", "hidden by its neighbour"),
+    Stick(138.5, 0.9, "explained", "beside its neighbour"),
 ]
 BELOW = [*STICKS, Stick(138.07, -1.0, "reference")]
 
@@ -158,7 +158,11 @@ def test_a_figure_has_all_peaks_and_labels_of_explained_ones() -> None:
     assert isinstance(figure, Figure)
     (axes,) = figure.axes
     assert sum(len(each.get_segments()) for each in axes.collections) == 4
-    assert {text.get_text() for text in axes.texts} == {"C3H5N2+", "C6H8N3O+"}
+    assert {text.get_text() for text in axes.texts} == {
+        "C3H5N2+",
+        "C6H8N3O+",
+        "beside its neighbour",
+    }
     assert axes.get_title(loc="left") == "F1: caffeine"
     assert axes.get_ylim()[0] == 0
     assert figure._repr_png_().startswith(b"\x89PNG")
@@ -178,6 +182,6 @@ def test_without_matplotlib_it_is_svg(text: str, monkeypatch: pytest.MonkeyPatch
     assert svg._repr_svg_() == svg
     root = ElementTree.fromstring(svg)
     names = {element.tag.rpartition("}")[2] for element in root.iter()}
-    assert names == {"svg", "rect", "path", "text"}
+    assert names == {"svg", "title", "rect", "path", "text"}
     assert not any(name.startswith("on") for element in root.iter() for name in element.attrib)
     assert "C6H8N3O+" in {element.text for element in root.iter()}

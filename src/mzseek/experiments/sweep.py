@@ -416,9 +416,9 @@ def run_jobs(
     work = partial(run_job, devices=None if devices is None else tuple(devices))
     numbers: dict[str, int] = {}
 
-    def report(name: str, done: int, total: int | None = None) -> None:
-        number = numbers.setdefault(name, len(numbers) + 1)
-        progress(f"trial {number:,} of {len(jobs):,}: {name}", done, total)
+    def report(stage: str, done: int, total: int | None = None) -> None:
+        number = numbers.setdefault(stage, len(numbers) + 1)
+        progress(f"trial {number:,} of {len(jobs):,}: {stage}", done, total)
 
     outcomes = []
     for outcome in (engine or LocalEngine()).long_results(work, jobs, progress=report, say=say):

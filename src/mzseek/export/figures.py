@@ -1,4 +1,4 @@
-"""Figures as inline SVG: spectra, molecules, distributions, bands, reliability."""
+"""Figures as inline SVG: molecules, distributions, bands, reliability."""
 
 import io
 import re
@@ -21,8 +21,6 @@ MUTED = "#7a8794"
 BLUE = "#2f6db3"
 ORANGE = "#d9772b"
 GREEN, PURPLE = "#3d8f6b", "#8a5fb0"
-_MIN_LABELLED = 3.0  # percent of the highest peak
-_MAX_LABELS = 6  # of peaks
 _MAX_LABEL = 36  # characters
 _BAND_PARTS = (("σ min", BLUE), ("σ max", ORANGE), ("σ max − σ min", GREEN))
 
@@ -47,35 +45,6 @@ STYLE: Any = {
 def blank(size: tuple[float, float]) -> Figure:
     """Return a figure of so many inches; pyplot would keep it open, and ask for a backend."""
     return Figure(figsize=size, layout="constrained")
-
-
-def spectrum_svg(
-    mz: npt.NDArray[np.floating],
-    intensities: npt.NDArray[np.floating],
-    precursor_mz: float,
-) -> str:
-    """Draw a stick spectrum, the highest peaks labelled, the precursor marked."""
-    with rc_context(STYLE):
-        figure = blank((7.2, 2.5))
-        axes = figure.subplots()
-        relative = 100 * np.asarray(intensities, float) / float(np.max(intensities))
-        is_precursor = np.abs(np.asarray(mz) - precursor_mz) < 0.05
-        axes.vlines(mz, 0, relative, color=np.where(is_precursor, ORANGE, BLUE), linewidth=1.1)
-        axes.plot([precursor_mz], [0], marker="^", color=ORANGE, markersize=5, clip_on=False)
-        limit = max(float(np.max(mz)), precursor_mz) * 1.06
-        labelled: list[int] = []  # far enough apart for their labels
-        for peak in np.argsort(-relative):
-            if len(labelled) == _MAX_LABELS or relative[peak] < _MIN_LABELLED:
-                break
-            if all(abs(mz[peak] - mz[other]) > limit * 0.07 for other in labelled):
-                labelled.append(peak)
-                axes.annotate(
-                    f"{mz[peak]:.3f}", (mz[peak], relative[peak]), textcoords="offset points",
-                    xytext=(0, 2), ha="center", fontsize=7, color=INK,
-                )  # fmt: skip
-        axes.set(xlim=(max(0, float(np.min(mz)) - limit * 0.06), limit), ylim=(0, 116))
-        axes.set(xlabel="m/z", ylabel="relative intensity (%)", yticks=[0, 50, 100])
-        return to_svg(figure)
 
 
 def histogram_svg(

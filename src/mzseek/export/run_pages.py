@@ -21,7 +21,7 @@ from mzseek.evaluation.scored import Scoring
 from mzseek.export import figures
 from mzseek.export.figures import BLUE, INK, MUTED, ORANGE
 from mzseek.export.report import write_page
-from mzseek.export.spectrum_plot import Box, overlap
+from mzseek.export.spectrum_plot import Box, overlap, peak_sticks, sticks_svg
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import Manifest, ensure_replaceable
 from mzseek.metrics import METRICS as FACTS
@@ -256,7 +256,7 @@ def _example(prepared: Prepared, spectrum: int) -> dict[str, Any]:
         "peaks": len(mz),
         "formula": prepared.formulas[molecule],
         "smiles": prepared.smiles[molecule],
-        "spectrum": Markup(figures.spectrum_svg(mz, intensities, precursor_mz)),
+        "spectrum": Markup(sticks_svg(peak_sticks(mz, intensities, precursor_mz), precursor_mz)),
         "molecule": Markup(figures.molecule_svg(prepared.smiles[molecule])),
         "setting": setting,
         "others": len(rivals),

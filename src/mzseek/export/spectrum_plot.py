@@ -8,12 +8,13 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from mzseek.core.errors import AnnotationError, is_installed
-from mzseek.core.text import visible
+from mzseek.core.text import shorten, visible
 from mzseek.spectra import Spectrum
 
 if TYPE_CHECKING:
@@ -22,24 +23,19 @@ if TYPE_CHECKING:
 
 NEAR_PRECURSOR = 0.05  # Da: a peak this near is drawn as the precursor
 INK, MUTED, FAINT, BLUE, ORANGE = "#1d2733", "#66727e", "#e4e8ec", "#2f6db3", "#c8611a"
-COLOURS = {"explained": BLUE, "other": "#a3adb6", "reference": ORANGE}
+COLOURS = {
+    "other": "#a3adb6", "peak": BLUE, "explained": BLUE, "precursor": ORANGE, "reference": ORANGE,
+}  # fmt: skip
 _LEGEND = {
     "explained": "explained by a fragment",
     "other": "not explained",
     "reference": "reference",
 }
-_SVG = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-    'height="{height}" role="img" font-family="Helvetica, Arial, \'DejaVu Sans\', sans-serif" '
-    'font-size="{size}">'
-)
 _LABELS, _LABEL_FLOOR, _LABEL_SIZE, _LIFT = 14, 0.01, 12, 15
 _CHARACTER = 0.6  # width of a digit, in heights
 _TOP_LABEL = 34  # room above the highest peak
-_STICK_LABELS, _STICK_LABEL_FLOOR = 12, 0.02
-_STICK_CHARACTER, _STICK_LINE = 0.0105, 0.07  # width and height of a label, as shares of the axes
-_HIGHEST = 1.3  # end of the intensity axis: room for labels above the highest peak
 
+Floats = npt.NDArray[np.floating]
 Box = tuple[float, float, float, float]  # left, low, right, high
 
 
@@ -79,8 +75,28 @@ def by_intensity(spectrum: Spectrum, floor: float = 0.0) -> list[int]:
 
 
 @dataclass(frozen=True)
+class Stick:
+    """A peak of a plot.
+
+    Attributes
+    ----------
+    height : float
+        Relative to the strongest peak of its spectrum; below 0 for the reference.
+    kind : str
+        A name of `COLOURS`.
+    label : str
+        May be empty.
+    """
+
+    mz: float
+    height: float
+    kind: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class _Axes:
-    """Convert m/z and intensity to points of a drawing."""
+    """Convert m/z and height to points of a drawing."""
 
     width: int
     height: int
@@ -103,117 +119,35 @@ class _Axes:
         return f"M{self.x(mz):.1f} {self.y(0):.1f}V{min(self.y(height), self.base - 1):.1f}"
 
 
-def _svg_text(
-    x: float, y: float, text: str, colour: str, anchor: str = "", transform: str = ""
-) -> str:
-    """Return a text element; whole numbers of `x` and `y` are written as such."""
-    at = [str(value) if isinstance(value, int) else f"{value:.1f}" for value in (x, y)]
-    place = f'x="{at[0]}" y="{at[1]}"' + (f' text-anchor="{anchor}"' if anchor else "")
-    turned = f' transform="{transform}"' if transform else ""
-    return f'<text {place} fill="{colour}"{turned}>{html.escape(text)}</text>'
+def _axes_for(sticks: Sequence[Stick], precursor_mz: float, top: int) -> _Axes:
+    mz = limits([stick.mz for stick in sticks], precursor_mz)
+    least = -1.0 if any(stick.height < 0 for stick in sticks) else 0.0
+    return _Axes(900, 440, 64, top, 864, base=384.0, mz=mz, heights=(least, 1.0))
 
 
-def draw_spectrum(spectrum: Spectrum) -> str:
-    """Return an SVG of one spectrum that stands alone.
+class _Label(NamedTuple):
+    """The place of a label: its middle, its box, and its peak where a thin line leads to it."""
 
-    No script, no style sheet, no reference to anything outside. Text of the file is shortened and
-    escaped. The number of its lines does not grow with the number of peaks.
-    """
-    mz = limits(spectrum.mz.tolist(), spectrum.precursor_mz)
-    heights = (0.0, float(spectrum.intensities.max()))
-    axes = _Axes(900, 440, left=64, top=110, right=864, base=384.0, mz=mz, heights=heights)
-    metadata = spectrum.metadata
-    title = metadata.get("compound_name") or spectrum.identifier
-    energy = metadata.get("collision_energy")
-    subtitle = [
-        spectrum.identifier if title != spectrum.identifier else "",
-        metadata.get("formula", ""),
-        "" if energy is None else f"collision energy {energy}",
-        metadata.get("instrument") or metadata.get("instrument_type") or "",
-        f"{len(spectrum):,} peak{'s' if len(spectrum) != 1 else ''}",
-    ]
-    shown = html.escape(_shorten(title, 70))
-    parts = [
-        _SVG.format(width=axes.width, height=axes.height, size=_LABEL_SIZE),
-        f"<title>{shown}</title>",
-        f'<rect width="{axes.width}" height="{axes.height}" fill="#ffffff"/>',
-        f'<text x="{axes.left}" y="30" font-size="17" font-weight="bold" fill="{INK}">{shown}'
-        "</text>",
-        _svg_text(axes.left, 50, _shorten(" · ".join(filter(None, subtitle)), 110), MUTED),
-        *_draw_axes(axes),
-        *_draw_precursor(spectrum, axes),
-        *_draw_peaks(spectrum, axes),
-        *_draw_labels(spectrum, axes),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    text: str
+    centre: float
+    box: Box
+    lifted_from: tuple[float, float] | None
 
 
-def _shorten(text: str, limit: int) -> str:
-    shown = visible(" ".join(text.split()))
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
-
-
-def _draw_axes(axes: _Axes) -> list[str]:
-    middle = (axes.top + axes.base) / 2
-    parts = []
-    for share in (0.0, 0.5, 1.0):
-        y = axes.y(share * axes.heights[1])
-        if share:
-            parts.append(f'<path d="M{axes.left} {y:.1f}H{axes.right}" stroke="{FAINT}"/>')
-        parts.append(_svg_text(axes.left - 8, y + 4, f"{100 * share:.0f}", MUTED, "end"))
-    for value in ticks(*axes.mz, max_count=10):
-        x = axes.x(value)
-        parts.append(f'<path d="M{x:.1f} {axes.base:.1f}v5" stroke="{MUTED}"/>')
-        parts.append(_svg_text(x, axes.base + 19, f"{value:g}", MUTED, "middle"))
-    return [
-        *parts,
-        _svg_text((axes.left + axes.right) / 2, axes.height - 14, "m/z", INK, "middle"),
-        _svg_text(
-            20, middle, "relative intensity (%)", INK, "middle", f"rotate(-90 20 {middle:.1f})"
-        ),
-    ]
-
-
-def _draw_precursor(spectrum: Spectrum, axes: _Axes) -> list[str]:
-    x, top = axes.x(spectrum.precursor_mz), axes.top - _TOP_LABEL
-    ion = f"precursor {spectrum.precursor_mz:.4f} {_shorten(spectrum.adduct or '', 30)}".rstrip()
-    is_left = x + len(ion) * _LABEL_SIZE * _CHARACTER > axes.right
-    anchor, at = ("end", x + 4) if is_left else ("start", x - 4)
-    return [
-        f'<path d="M{x:.1f} {top}V{axes.base:.1f}" stroke="{ORANGE}" '
-        'stroke-dasharray="3 4" opacity="0.6"/>',
-        f'<path d="M{x:.1f} {axes.base + 1:.1f}l-5 9h10z" fill="{ORANGE}"/>',
-        _svg_text(at, top - 5, ion, ORANGE, anchor),
-    ]
-
-
-def _draw_peaks(spectrum: Spectrum, axes: _Axes) -> list[str]:
-    """Draw one path for all peaks and one for the precursor's; of those half a unit apart one."""
-    is_precursor = np.abs(spectrum.mz - spectrum.precursor_mz) <= NEAR_PRECURSOR
-    drawn: dict[tuple[bool, int], int] = {}
-    for index in reversed(by_intensity(spectrum)):
-        drawn[bool(is_precursor[index]), round(2 * axes.x(spectrum.mz[index]))] = index
-    parts = []
-    for is_near, colour in ((False, BLUE), (True, ORANGE)):
-        indices = sorted(index for (kind, _), index in drawn.items() if kind is is_near)
-        lines = "".join(axes.stick(spectrum.mz[i], spectrum.intensities[i]) for i in indices)
-        if lines:
-            parts.append(f'<path d="{lines}" stroke="{colour}" stroke-width="1.6" fill="none"/>')
-    return [*parts, f'<path d="M{axes.left} {axes.base:.1f}H{axes.right}" stroke="{MUTED}"/>']
-
-
-def _draw_labels(spectrum: Spectrum, axes: _Axes) -> list[str]:
+def _place_labels(sticks: Sequence[Stick], axes: _Axes) -> list[_Label]:
     """Label the strongest peaks: above, or beside, or lifted with a thin line, or not at all."""
-    strongest = by_intensity(spectrum, _LABEL_FLOOR)
-    tops = [(axes.x(spectrum.mz[i]), axes.y(spectrum.intensities[i])) for i in strongest]
+    tops = [(axes.x(stick.mz), axes.y(stick.height)) for stick in sticks]
+    labelled = [
+        (stick, top)
+        for stick, top in zip(sticks, tops, strict=True)
+        if stick.label and stick.height >= _LABEL_FLOOR
+    ]
     taken: list[Box] = []
-    parts: list[str] = []
-    for index, (x, y) in zip(strongest, tops, strict=True):
-        if len(parts) >= _LABELS:
+    labels: list[_Label] = []
+    for stick, (x, y) in sorted(labelled, key=lambda item: (-item[0].height, item[0].mz)):
+        if len(labels) >= _LABELS:
             break
-        text = f"{spectrum.mz[index]:.4f}"
-        half = len(text) * _LABEL_SIZE * _CHARACTER / 2
+        half = len(stick.label) * _LABEL_SIZE * _CHARACTER / 2
         beside = half + 6
         for shift, lift in ((0, 0), (beside, -8), (-beside, -8), (0, _LIFT), (0, 2 * _LIFT)):
             centre = min(max(x + shift, axes.left + half), axes.width - 4 - half)
@@ -224,21 +158,9 @@ def _draw_labels(spectrum: Spectrum, axes: _Axes) -> list[str]:
             is_free = not any(overlap(box, other) or overlap(leader, other) for other in taken)
             if is_inside and is_free and not _crosses(box, x, tops):
                 taken += [box, leader]
-                parts.append(_draw_label(text, centre, box, x if lift > 0 else None, y))
+                labels.append(_Label(stick.label, centre, box, (x, y) if lift > 0 else None))
                 break
-    return parts
-
-
-def _draw_label(text: str, centre: float, box: Box, x: float | None, y: float) -> str:
-    """Draw a text on a background that keeps the precursor's line out of it."""
-    left, top, right, bottom = box
-    line = ""
-    if x is not None:
-        line = f'<path d="M{x:.1f} {y - 2:.1f}V{bottom:.1f}" stroke="{MUTED}" stroke-width="0.7"/>'
-    return (
-        f'{line}<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
-        f'height="{bottom - top:.1f}" fill="#ffffff" opacity="0.85"/>'
-    ) + _svg_text(centre, bottom - 3, text, INK, "middle")
+    return labels
 
 
 def _crosses(box: Box, peak_x: float, tops: list[tuple[float, float]]) -> bool:
@@ -252,24 +174,147 @@ def _crosses(box: Box, peak_x: float, tops: list[tuple[float, float]]) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Stick:
-    """A peak of a plot.
+def _svg_text(x: float, y: float, text: str, colour: str, anchor: str = "", more: str = "") -> str:
+    """Return a text element; whole numbers of `x` and `y` are written as such."""
+    at = [str(value) if isinstance(value, int) else f"{value:.1f}" for value in (x, y)]
+    place = f'x="{at[0]}" y="{at[1]}"' + (f' text-anchor="{anchor}"' if anchor else "")
+    return f'<text {place} fill="{colour}"{more}>{html.escape(text)}</text>'
 
-    Attributes
-    ----------
-    height : float
-        Relative to the strongest peak of its spectrum; below 0 for the reference.
-    kind : str
-        A name of `COLOURS`.
-    label : str
-        May be empty.
+
+def sticks_svg(
+    sticks: Sequence[Stick],
+    precursor_mz: float,
+    precursor: str = "precursor",
+    title: str = "",
+    subtitle: str = "",
+    note: str = "",
+) -> str:
+    """Return an SVG of peaks that stands alone.
+
+    No script, no style sheet, no reference to anything outside. Texts are shortened and escaped.
+    The number of lines does not grow with the number of peaks.
     """
+    axes = _axes_for(sticks, precursor_mz, top=110 if title else 60)
+    head = []
+    if title:
+        shown = _shorten(title, 70)
+        head = [
+            f"<title>{html.escape(shown)}</title>",
+            _svg_text(axes.left, 30, shown, INK, more=' font-size="17" font-weight="bold"'),
+            _svg_text(axes.left, 50, _shorten(subtitle, 110), MUTED),
+        ]
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {axes.width} {axes.height}" '
+        f'width="{axes.width}" height="{axes.height}" role="img" '
+        "font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\" "
+        f'font-size="{_LABEL_SIZE}">',
+        f'<rect width="{axes.width}" height="{axes.height}" fill="#ffffff"/>',
+        *head,
+        *_draw_axes(axes, f"m/z{note}"),
+        *_draw_precursor(precursor_mz, _shorten(precursor, 60), axes),
+        *_draw_peaks(sticks, axes),
+        *(_draw_label(label) for label in _place_labels(sticks, axes)),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
 
-    mz: float
-    height: float
-    kind: str
-    label: str = ""
+
+def _shorten(text: str, limit: int) -> str:
+    return shorten(visible(" ".join(text.split())), limit)
+
+
+def _draw_axes(axes: _Axes, name: str) -> list[str]:
+    middle = (axes.top + axes.base) / 2
+    parts = []
+    for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
+        if share < axes.heights[0]:
+            continue
+        y = axes.y(share)
+        if share:
+            parts.append(f'<path d="M{axes.left} {y:.1f}H{axes.right}" stroke="{FAINT}"/>')
+        parts.append(_svg_text(axes.left - 8, y + 4, f"{abs(100 * share):.0f}", MUTED, "end"))
+    for value in ticks(*axes.mz, max_count=10):
+        x = axes.x(value)
+        parts.append(f'<path d="M{x:.1f} {axes.base:.1f}v5" stroke="{MUTED}"/>')
+        parts.append(_svg_text(x, axes.base + 19, f"{value:g}", MUTED, "middle"))
+    turned = f' transform="rotate(-90 20 {middle:.1f})"'
+    return [
+        *parts,
+        _svg_text((axes.left + axes.right) / 2, axes.height - 14, name, INK, "middle"),
+        _svg_text(20, middle, "relative intensity (%)", INK, "middle", turned),
+    ]
+
+
+def _draw_precursor(mz: float, name: str, axes: _Axes) -> list[str]:
+    x, top, zero = axes.x(mz), axes.top - _TOP_LABEL, axes.y(0)
+    is_left = x + len(name) * _LABEL_SIZE * _CHARACTER > axes.right
+    anchor, at = ("end", x + 4) if is_left else ("start", x - 4)
+    return [
+        f'<path d="M{x:.1f} {top}V{zero:.1f}" stroke="{ORANGE}" '
+        'stroke-dasharray="3 4" opacity="0.6"/>',
+        f'<path d="M{x:.1f} {zero + 1:.1f}l-5 9h10z" fill="{ORANGE}"/>',
+        _svg_text(at, top - 5, name, ORANGE, anchor),
+    ]
+
+
+def _draw_peaks(sticks: Sequence[Stick], axes: _Axes) -> list[str]:
+    """Draw one path for each kind of peak; of peaks half a unit apart the strongest."""
+    drawn: dict[tuple[str, bool, int], Stick] = {}
+    for stick in sorted(sticks, key=lambda stick: abs(stick.height)):
+        drawn[stick.kind, stick.height < 0, round(2 * axes.x(stick.mz))] = stick
+    parts = []
+    for kind, colour in COLOURS.items():
+        shown = sorted((s for s in drawn.values() if s.kind == kind), key=lambda s: s.mz)
+        lines = "".join(axes.stick(stick.mz, stick.height) for stick in shown)
+        if lines:
+            parts.append(f'<path d="{lines}" stroke="{colour}" stroke-width="1.6" fill="none"/>')
+    return [*parts, f'<path d="M{axes.left} {axes.y(0):.1f}H{axes.right}" stroke="{MUTED}"/>']
+
+
+def _draw_label(label: _Label) -> str:
+    """Draw a text on a background that keeps the precursor's line out of it."""
+    left, top, right, bottom = label.box
+    line = ""
+    if label.lifted_from is not None:
+        x, y = label.lifted_from
+        line = f'<path d="M{x:.1f} {y - 2:.1f}V{bottom:.1f}" stroke="{MUTED}" stroke-width="0.7"/>'
+    return (
+        f'{line}<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+        f'height="{bottom - top:.1f}" fill="#ffffff" opacity="0.85"/>'
+    ) + _svg_text(label.centre, bottom - 3, label.text, INK, "middle")
+
+
+def peak_sticks(mz: Floats, intensities: Floats, precursor_mz: float) -> list[Stick]:
+    """Return the peaks of a spectrum, labelled with their m/z, the precursor's of its own kind."""
+    heights = np.asarray(intensities, np.float64) / float(np.max(intensities))
+    return [
+        Stick(
+            value, height, "precursor" if abs(value - precursor_mz) <= NEAR_PRECURSOR else "peak",
+            f"{value:.4f}",
+        )
+        for value, height in zip(np.asarray(mz, np.float64).tolist(), heights.tolist(), strict=True)
+    ]  # fmt: skip
+
+
+def draw_spectrum(spectrum: Spectrum) -> str:
+    """Return an SVG of one spectrum, with what its file says about it as title."""
+    metadata = spectrum.metadata
+    title = metadata.get("compound_name") or spectrum.identifier
+    energy = metadata.get("collision_energy")
+    subtitle = [
+        spectrum.identifier if title != spectrum.identifier else "",
+        metadata.get("formula", ""),
+        "" if energy is None else f"collision energy {energy}",
+        metadata.get("instrument") or metadata.get("instrument_type") or "",
+        f"{len(spectrum):,} peak{'s' if len(spectrum) != 1 else ''}",
+    ]
+    return sticks_svg(
+        peak_sticks(spectrum.mz, spectrum.intensities, spectrum.precursor_mz),
+        spectrum.precursor_mz,
+        f"precursor {spectrum.precursor_mz:.4f} {spectrum.adduct or ''}".rstrip(),
+        title,
+        " · ".join(filter(None, subtitle)),
+    )
 
 
 class Svg(str):
@@ -292,35 +337,15 @@ def plot_sticks(sticks: Sequence[Stick], precursor_mz: float, title: str, below:
     below : str
         What the reference spectrum is; empty for a plot without one.
     """
-    draw = _sticks_figure if is_installed("matplotlib") else _sticks_svg
-    mz = limits([stick.mz for stick in sticks], precursor_mz)
-    return draw(sticks, precursor_mz, mz, visible(title), visible(below))
+    if is_installed("matplotlib"):
+        return _sticks_figure(sticks, precursor_mz, visible(title), visible(below))
+    note = "; blue: explained by a fragment, grey: not explained"
+    subtitle = f"below: {below}" if below else ""
+    precursor = f"precursor {precursor_mz:.4f}"
+    return Svg(sticks_svg(sticks, precursor_mz, precursor, title, subtitle, note))
 
 
-def _label_positions(
-    sticks: Sequence[Stick], mz: tuple[float, float]
-) -> list[tuple[float, float, str]]:
-    """Return m/z, height and text of labels that meet neither each other nor a peak."""
-    positions: list[tuple[float, float, str]] = []
-    taken: list[Box] = []
-    low, high = mz
-    labelled = [s for s in sticks if s.label and abs(s.height) >= _STICK_LABEL_FLOOR]
-    for stick in sorted(labelled, key=lambda stick: -abs(stick.height)):
-        half = _STICK_CHARACTER * (high - low) * len(stick.label) / 2
-        x = min(max(stick.mz, low + half), high - half)
-        box = (x - half, stick.height, x + half, stick.height + _STICK_LINE)
-        crossed = any(box[0] < o.mz < box[2] and o.height > box[1] + 0.01 for o in sticks)
-        if not crossed and not any(overlap(box, other) for other in taken):
-            taken.append(box)
-            positions.append((x, stick.height, stick.label))
-        if len(positions) == _STICK_LABELS:
-            break
-    return positions
-
-
-def _sticks_figure(
-    sticks: Sequence[Stick], precursor_mz: float, mz: tuple[float, float], title: str, below: str
-) -> Any:
+def _sticks_figure(sticks: Sequence[Stick], precursor_mz: float, title: str, below: str) -> Any:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -334,6 +359,8 @@ def _sticks_figure(
                 self.savefig(file, format="png", dpi=110)
                 return file.getvalue()
 
+    places = _axes_for(sticks, precursor_mz, top=60)
+    low, high = places.mz
     with rc_context(STYLE):
         figure = SpectrumFigure(figsize=(8.6, 4.2), layout="constrained")
         axes = figure.subplots()
@@ -342,58 +369,21 @@ def _sticks_figure(
             if drawn:
                 axes.vlines([s.mz for s in drawn], 0, [100 * s.height for s in drawn],
                             color=colour, linewidth=1.6, label=_LEGEND[kind])  # fmt: skip
-        for x, height, text in _label_positions(sticks, mz):
-            axes.annotate(text, (x, 100 * height), (0, 2), textcoords="offset points",
+        for text, centre, box, _ in _place_labels(sticks, places):
+            x = low + (centre - places.left) / (places.right - places.left) * (high - low)
+            y = 100 * (places.y(0) - box[3]) / (places.y(0) - places.y(1))
+            axes.annotate(text, (x, y), (0, 2), textcoords="offset points",
                           ha="center", va="bottom", fontsize=8, color=BLUE)  # fmt: skip
         axes.plot([precursor_mz], [0], marker="^", color=ORANGE, clip_on=False, linestyle="none",
                   label=f"precursor {precursor_mz:.4f}")  # fmt: skip
         axes.axhline(0, color=MUTED, linewidth=0.8)
-        axes.set(xlim=mz, ylim=(-115, 145) if below else (0, 130), xlabel="m/z",
+        axes.set(xlim=(low, high), ylim=(-115, 145) if below else (0, 130), xlabel="m/z",
                  ylabel="relative intensity (%)")  # fmt: skip
         marks = [-100, -50, 0, 50, 100] if below else [0, 50, 100]
         axes.set_yticks(marks, [str(abs(mark)) for mark in marks])
         axes.set_title(f"{title}\nbelow: {below}" if below else title, loc="left", fontsize=10)
         axes.legend(loc="upper left", ncols=4, frameon=False, fontsize=8)
     return figure
-
-
-def _sticks_svg(
-    sticks: Sequence[Stick], precursor_mz: float, mz: tuple[float, float], title: str, below: str
-) -> Svg:
-    least = -_HIGHEST if below else 0.0
-    heights = (least, _HIGHEST)
-    axes = _Axes(860, 420, left=56, top=58, right=840, base=372.0, mz=mz, heights=heights)
-    parts = [
-        _SVG.format(width=axes.width, height=axes.height, size=11),
-        f'<rect width="{axes.width}" height="{axes.height}" fill="#ffffff"/>',
-        f'<text x="{axes.left}" y="20" font-size="14" fill="{INK}">{html.escape(title)}</text>',
-    ]
-    if below:
-        parts.append(_svg_text(axes.left, 38, f"below: {below}", MUTED))
-    parts += [
-        f'<path d="M{axes.left} {axes.y(mark):.1f}H{axes.right}" stroke="{FAINT}"/>'
-        + _svg_text(axes.left - 8, axes.y(mark) + 4, f"{abs(100 * mark):.0f}", MUTED, "end")
-        for mark in (-1.0, -0.5, 0.0, 0.5, 1.0)
-        if mark >= least
-    ]
-    parts += [
-        _svg_text(axes.x(value), axes.base + 18, f"{value:g}", MUTED, "middle")
-        for value in ticks(*mz, max_count=10)
-    ]
-    for kind in ("other", "reference", "explained"):
-        lines = "".join(axes.stick(s.mz, s.height) for s in sticks if s.kind == kind)
-        if lines:
-            parts.append(f'<path d="{lines}" stroke="{COLOURS[kind]}" stroke-width="1.8"/>')
-    parts.append(
-        f'<path d="M{axes.x(precursor_mz):.1f} {axes.y(0) + 1:.1f}l-5 8h10z" fill="{ORANGE}"/>'
-    )
-    parts += [
-        _svg_text(axes.x(x), axes.y(high) - 3, text, BLUE, "middle")
-        for x, high, text in _label_positions(sticks, mz)
-    ]
-    legend = "m/z; blue: explained by a fragment, grey: not, triangle: precursor"
-    parts.append(_svg_text((axes.left + axes.right) / 2, axes.height - 8, legend, INK, "middle"))
-    return Svg("\n".join([*parts, "</svg>"]))
 
 
 def plot_annotation(annotation: "Annotation", rank: int = 1, *, mirror: bool = False) -> Any:
