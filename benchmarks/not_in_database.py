@@ -3,12 +3,17 @@ r"""Measure annotations about molecules that the searched database does not hold
     python benchmarks/not_in_database.py massbank.tsv.gz massbank_more.tsv.gz \
         --model BUNDLE --fold test --database bundled --database DB --lists 1,2,10,100 \
         --out rows.jsonl
+    python benchmarks/not_in_database.py standards.msp --references others --instrument qtof \
+        --database bundled --lists 1,2,10,100 --pool molecules.tsv.gz
 
 One spectrum of each molecule and ion mode is annotated twice: with its molecule removed from the
 database (and from the bundled molecules), and with it present. BUNDLE must not have learned from
-the fold (`mzseek model build --folds train`), or from the contributor (`--leave-out`). Lists are
-drawn from the candidate lists beside each table. For each database, ion mode, and adduct stated or
-not, the table says:
+the fold (`mzseek model build --folds train`), or from the contributor (`--leave-out`).
+`--references` takes reference spectra from a copy of the model: `train` keeps those of the tables'
+train fold, `others` those of molecules that are not asked about. Lists are drawn from the candidate
+lists beside each table, or from a `--pool` of molecules of equal mass. Spectra that are no table
+(MSP, MGF) need a structure; those whose precursor is no usual ion of it are counted and left out.
+For each database, ion mode, and adduct stated or not, the table says:
 
 - of the annotations whose molecule is missing: share at level 3 or better, share with a confidence
   above 0.5, mean confidence;
@@ -23,23 +28,39 @@ at level 3 or better.
 import argparse
 import gzip
 import json
+import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv
 
 from mzseek.annotation.annotator import Annotator, SkippedFeature
 from mzseek.annotation.candidates import ListedSource, Molecule, Source
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature
+from mzseek.annotation.query import USUAL
+from mzseek.bundle.bundle import Bundle
+from mzseek.bundle.fitting import References
 from mzseek.bundle.molecules import BundledMolecules
+from mzseek.bundle.write import write_bundle
+from mzseek.chem.adducts import neutral_mass
+from mzseek.chem.ions import obstacle
 from mzseek.chem.molecules import describe_structure
+from mzseek.core.errors import AdductError
+from mzseek.core.ragged import pointers
 from mzseek.datasets.files import read_table
-from mzseek.spectra import Spectrum
+from mzseek.library.similarity import PeakLists, PrecursorIons
+from mzseek.spectra import Spectrum, read_spectra
 
 AT_ONCE = 32
+REACH = 2e-5  # of a mass, that a precursor may be off its molecule
+PEAKS = ("pointers", "mz", "heights")
+SPECTRA = ("precursors", "modes", "molecule_of")
 
 
 class Changed(Source):
@@ -64,23 +85,35 @@ class Changed(Source):
         return self._source.metadata()
 
 
+Query = tuple[Spectrum, Molecule, list[str]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", type=Path, nargs="+")
-    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--model", type=Path, help="the shipped bundle if not given")
     parser.add_argument("--fold", default="test")
     parser.add_argument("--contributor", help="only spectra of this one, of any fold")
+    parser.add_argument("--references", choices=("all", "train", "others"), default="all")
+    parser.add_argument("--instrument", help="whose tolerances are taken")
     parser.add_argument("--database", action="append", default=[])
     parser.add_argument("--lists", default="")
+    parser.add_argument("--pool", type=Path, help="table of molecules that lists are drawn from")
     parser.add_argument("--most", type=int, default=300, help="molecules of each ion mode")
+    parser.add_argument("--modes", default="positive,negative")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--baseline", type=Path)
     given = parser.parse_args()
-    rows = []
-    for mode in (1, -1):
-        queries = drawn(given, mode)
-        if queries:
-            rows += list(answered(given, queries, mode))
+    modes = {name: {"positive": 1, "negative": -1}[name] for name in given.modes.split(",")}
+    queries = {name: drawn(given, mode) for name, mode in modes.items()}
+    if given.lists and given.pool:
+        queries = from_pool(given.pool, queries)
+    with tempfile.TemporaryDirectory(prefix="not-in-database-") as folder:
+        if given.references != "all":
+            bundle = Bundle.open(given.model)
+            given.model = Path(folder) / "model"
+            reduced(bundle, given, queries, given.model)
+        rows = [row for name, own in queries.items() if own for row in answered(given, own, name)]
     if given.out:
         given.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
     baseline = {}
@@ -91,32 +124,124 @@ def main() -> None:
     report(rows, baseline)
 
 
-def drawn(given: argparse.Namespace, mode: int) -> list[tuple[Spectrum, Molecule, list[str]]]:
+def drawn(given: argparse.Namespace, mode: int) -> list[Query]:
     """One spectrum of each molecule, drawn by its identifier, with the molecule and its list."""
     best: dict[str, tuple[int, Spectrum, Path]] = {}
-    for table in given.tables:
-        for spectrum in read_table(table, lambda where, reason: None):
-            sign = -1 if (spectrum.adduct or "").endswith("-") else 1
-            if sign != mode:
+    for table, spectrum in records(given.tables):
+        negative = (spectrum.charge or 0) < 0 or (spectrum.adduct or "").endswith("-")
+        if negative != (mode < 0):
+            continue
+        if given.contributor:
+            if spectrum.metadata.get("contributor") != given.contributor:
                 continue
-            if given.contributor:
-                if spectrum.metadata.get("contributor") != given.contributor:
-                    continue
-            elif spectrum.metadata["fold"] != given.fold:
-                continue
-            lot = zlib.crc32(spectrum.identifier.encode())
-            smiles = spectrum.metadata["smiles"]
-            if smiles not in best or lot < best[smiles][0]:
-                best[smiles] = (lot, spectrum, table)
-    lists = {table: candidate_lists(table) for table in given.tables} if given.lists else {}
-    found = []
-    for smiles, (_, spectrum, table) in sorted(best.items(), key=lambda one: one[1][0]):
-        own = describe_structure(smiles)
+        elif spectrum.metadata.get("fold", given.fold) != given.fold:
+            continue
+        lot = zlib.crc32(spectrum.identifier.encode())
+        structure = spectrum.metadata.get("smiles") or spectrum.metadata.get("inchi") or ""
+        if structure and (structure not in best or lot < best[structure][0]):
+            best[structure] = (lot, spectrum, table)
+    lists = {}
+    if given.lists and not given.pool:
+        lists = {table: candidate_lists(table) for table in given.tables}
+    found: list[Query] = []
+    seen: set[str] = set()
+    others = 0
+    for structure, (_, spectrum, table) in sorted(best.items(), key=lambda one: one[1][0]):
+        own = describe_structure(structure)
         molecule = Molecule(own.smiles, own.key[:14], own.formula, own.mass)
-        found.append((spectrum, molecule, lists.get(table, {}).get(smiles, [])))
-        if len(found) == given.most:
-            break
+        if spectrum.adduct is None and not fits(spectrum, molecule):
+            others += 1
+        elif molecule.key not in seen and len(found) < given.most:
+            seen.add(molecule.key)
+            found.append((spectrum, molecule, lists.get(table, {}).get(structure, [])))
+    if others:
+        print(f"mode {mode:+d}: {others} spectra whose precursor is no usual ion are left out")
     return found
+
+
+def records(tables: list[Path]) -> Iterator[tuple[Path, Spectrum]]:
+    """Spectra of MassSpecGym tables, and of files of other formats, which need distinct names."""
+    for table in tables:
+        if ".tsv" in table.suffixes:
+            for spectrum in read_table(table, lambda where, reason: None):
+                yield table, spectrum
+        else:
+            for number, spectrum in enumerate(read_spectra(table, [])):
+                yield table, replace(spectrum, identifier=f"{number} {spectrum.identifier}")
+
+
+def hypotheses(spectrum: Spectrum) -> Iterator[tuple[str, float]]:
+    """The ions that are tried where none is stated, with the mass of the molecule."""
+    charge = spectrum.charge or 1
+    for ion in [spectrum.adduct] if spectrum.adduct else USUAL.get(charge, ()):
+        with suppress(AdductError):
+            yield ion, neutral_mass(spectrum.precursor_mz, ion)
+
+
+def fits(spectrum: Spectrum, molecule: Molecule) -> bool:
+    return any(
+        abs(mass - molecule.mass) <= mass * REACH
+        and obstacle(molecule.smiles, molecule.formula, ion, stated=False) is None
+        for ion, mass in hypotheses(spectrum)
+    )
+
+
+def from_pool(pool: Path, queries: dict[str, list[Query]]) -> dict[str, list[Query]]:
+    """Queries with lists of the molecules of a pool that have the mass of each molecule."""
+    table = pyarrow.csv.read_csv(pool, parse_options=pyarrow.csv.ParseOptions(delimiter="\t"))
+    masses, smiles = table["mass"].to_numpy(), table["smiles"]
+    listed = {}
+    for name, own in queries.items():
+        listed[name] = []
+        for spectrum, molecule, _ in own:
+            width = molecule.mass * REACH
+            low, high = np.searchsorted(masses, [molecule.mass - width, molecule.mass + width])
+            rows = smiles.slice(low, high - low).to_pylist()
+            listed[name].append((spectrum, molecule, rows))
+    return listed
+
+
+def reduced(
+    bundle: Bundle, given: argparse.Namespace, queries: dict[str, list[Query]], out: Path
+) -> None:
+    """Write a bundle without some of its reference spectra, in the library and as analogs."""
+    library = bundle.library
+    names = library.records["identifier"].to_pylist()
+    if given.references == "train":
+        train = {s.identifier for _, s in records(given.tables) if s.metadata["fold"] == "train"}
+        keep = np.array([name in train for name in names])
+    else:
+        truths = {molecule.key for own in queries.values() for _, molecule, _ in own}
+        keys = [key[:14] for key in library.molecules["inchikey"].to_pylist()]
+        keep = np.array([keys[number] not in truths for number in library.molecule_of])
+    references = References.of_library(library)
+    states = [
+        state if "molecule_of" not in state.arrays else
+        replace(state, arrays={**state.arrays, **spectra_of(state.arrays, keep)}, cache={})
+        for state in bundle.fitted.states
+    ]  # fmt: skip
+    peaks = spectra_of(dict(zip(PEAKS, references.peaks, strict=True)), keep)
+    write_bundle(
+        out, replace(bundle.fitted, states=states), bundle.confidence,
+        replace(
+            references,
+            peaks=PeakLists(*(peaks[name] for name in PEAKS)),
+            ions=PrecursorIons(*(array[keep] for array in references.ions)),
+            records=references.records.filter(keep),
+            molecule_of=references.molecule_of[keep],
+        ),
+        bundle.molecules, fingerprint=bundle.fingerprint, card=bundle.card, licence=bundle.licence,
+        prior=bundle.prior, max_peaks=bundle.max_peaks,
+    )  # fmt: skip
+    print(f"{keep.sum():,} of {len(keep):,} reference spectra are kept")
+
+
+def spectra_of(arrays: dict[str, Any], keep: np.ndarray) -> dict[str, Any]:
+    """Arrays of some reference spectra."""
+    peaks = np.repeat(keep, np.diff(arrays["pointers"]))
+    kept = {"pointers": pointers(np.diff(arrays["pointers"])[keep])}
+    kept |= {name: arrays[name][peaks] for name in PEAKS[1:]}
+    return kept | {name: arrays[name][keep] for name in SPECTRA if name in arrays}
 
 
 def candidate_lists(table: Path) -> dict[str, list[str]]:
@@ -125,13 +250,14 @@ def candidate_lists(table: Path) -> dict[str, list[str]]:
 
 
 def answered(
-    given: argparse.Namespace, queries: list[tuple[Spectrum, Molecule, list[str]]], mode: int
+    given: argparse.Namespace, queries: list[Query], name: str
 ) -> Iterator[dict[str, Any]]:
-    name = "positive" if mode > 0 else "negative"
     truths = {molecule.key for _, molecule, _ in queries}
     for database in given.database:
         config = AnnotateConfig(
-            model=given.model, database=None if database == "bundled" else database
+            model=given.model,
+            database=None if database == "bundled" else database,
+            instrument=given.instrument,
         )
         annotator = Annotator(config)
         whole, bundled = annotator.source, annotator.bundle.molecules
@@ -143,7 +269,7 @@ def answered(
             annotator.bundle.__dict__["molecules"] = (
                 bundled if present else without(bundled, truths)
             )
-            for stated in (True, False):
+            for stated in (True, False) if queries[0][0].adduct else (False,):
                 stratum = f"{label}, {name}, adduct {'stated' if stated else 'not stated'}"
                 yield from rows_of(annotator, queries, stratum, present, stated)
         annotator.bundle.__dict__["molecules"] = bundled
@@ -153,13 +279,13 @@ def answered(
 
 def of_lists(
     given: argparse.Namespace,
-    queries: list[tuple[Spectrum, Molecule, list[str]]],
+    queries: list[Query],
     size: int,
     truths: set[str],
     stratum: str,
 ) -> Iterator[dict[str, Any]]:
     """Answers from lists of so many candidates, drawn by the spectrum's identifier."""
-    annotator = Annotator(AnnotateConfig(model=given.model))
+    annotator = Annotator(AnnotateConfig(model=given.model, instrument=given.instrument))
     bundled = annotator.bundle.molecules
     for present in (True, False):
         molecules: list[Molecule] = []
@@ -195,7 +321,7 @@ def without(molecules: BundledMolecules, keys: set[str]) -> BundledMolecules:
 
 def rows_of(
     annotator: Annotator,
-    queries: list[tuple[Spectrum, Molecule, list[str]]],
+    queries: list[Query],
     stratum: str,
     present: bool,
     stated: bool,

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from mzseek.annotation import posterior
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import (
     Annotator,
@@ -13,6 +14,7 @@ from mzseek.annotation.annotator import (
     extension_lines,
     library_spectra,
 )
+from mzseek.annotation.candidates import ListedSource, Molecule
 from mzseek.annotation.config import AnnotateConfig, Tolerance
 from mzseek.annotation.features import Feature
 from mzseek.annotation.index import index_store
@@ -23,6 +25,7 @@ from mzseek.datasets.prepared import Prepared
 from mzseek.evidence.prepared_queries import spectra_from
 from mzseek.library import Library
 from mzseek.parallel import LocalEngine
+from mzseek.spectra import Spectrum
 
 OCTANOIC = "CCCCCCCC(=O)O"
 
@@ -441,3 +444,22 @@ def test_the_shipped_bundle_takes_in_spectra_too(make_library):
     assert added["analogs"]["molecules"] == 0
     assert added["analogs"]["spectra"] + added["analogs"]["left_out"] == 20
     assert added["analogs"]["left_out"] <= 1
+
+
+def test_a_reference_spectrum_outside_the_list_lowers_the_confidence(monkeypatch):
+    """Isocaffeine's spectra match that of caffeine nearly as well as caffeine's own."""
+    mz = [42.0338, 69.0447, 83.0604, 110.0713, 123.0427, 138.0662, 163.0614, 195.0877]
+    heights = np.array([3.0, 8, 6, 22, 5, 100, 2, 80])
+    spectrum = Spectrum(np.array(mz), heights, 195.0877, "[M+H]+", 1, "caffeine")
+    annotator = Annotator(AnnotateConfig(strict=True))
+    annotator.source = ListedSource(
+        "mine",
+        [Molecule("Cn1c(=O)c2c(ncn2C)n(C)c1=O", "RYYVLZVUVIJVGH", "C8H10N4O2", 194.08038)],
+        {},
+    )
+    feature = Feature("caffeine", "given", (spectrum,))
+    [beside] = annotator.annotate_batch([feature])
+    monkeypatch.setattr(posterior, "unlisted_matches", lambda *_: [])
+    [alone] = annotator.annotate_batch([feature])
+    assert beside.best.match is not None
+    assert beside.confidence < 0.9 * alone.confidence

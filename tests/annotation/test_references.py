@@ -168,6 +168,13 @@ def test_a_library_match_is_level_2a_or_the_problem_is_said(match, grounds, prob
     assert problem is None or problem in level.reason
 
 
+def test_the_reason_of_a_lone_candidate_does_not_deny_its_match() -> None:
+    level = matched_level({"similarity": 0.98}, scored=1, similar=RIVALS)
+    assert level.reason.startswith("exact mass only: it is the only candidate; its library match")
+    alone = level_of([a_candidate()], LevelEvidence(scored=1))
+    assert alone.reason.endswith("only candidate, and no library spectrum of it matches")
+
+
 def test_the_form_of_the_library_is_no_rival_of_the_form_of_the_database() -> None:
     salt, acid = "CC(=O)[O-].[Na+]", "QTBSBXVTEAMEQO"
     best = a_candidate(smiles="CC(=O)O", key=acid, match=a_reference(smiles=salt))

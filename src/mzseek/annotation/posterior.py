@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.annotation.annotation import Annotation, Candidate, Reference
+from mzseek.annotation.annotation import Annotation, Candidate
 from mzseek.annotation.confidence import ListEvidence, PolarityCalibration
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.query import FeatureQuery, Hypothesis, error_ppm
@@ -19,6 +19,7 @@ from mzseek.annotation.references import (
     credited,
     level_of,
     unlisted_match,
+    unlisted_matches,
     unlisted_note,
 )
 from mzseek.annotation.scoring import Scored
@@ -89,13 +90,16 @@ def annotate_query(
     added = np.column_stack([match] if prior is None else [match, prior.log_odds])
     candidates = _candidates(query, scored, neighbours, p, added, in_set, shown)
     unlisted = unlisted_match(query, neighbours)
+    rivals = [match.similarity for match in unlisted_matches(query, neighbours)]
     # A match of few peaks says little about whether the molecule is there: it counts only against.
     has_few_peaks = [
         m.key not in neighbours.matches or neighbours.matches[m.key].peaks < PEAKS_TO_COUNT
         for m in molecules
     ]
     ratio = float((by_score * np.exp(np.where(has_few_peaks, np.minimum(match, 0.0), match))).sum())
-    present = _in_database(numbers, evidence, share, ratio, unlisted)
+    present = _in_database(numbers, evidence, share, ratio, max(rivals, default=None))
+    if present is not None and unlisted is not None:
+        present = min(present, 0.5)
     formulas: dict[str, float] = {}
     for molecule, probability in zip(molecules, p.tolist(), strict=True):
         formulas[molecule.formula] = formulas.get(molecule.formula, 0.0) + probability
@@ -242,22 +246,22 @@ def _in_database(
     evidence: ListEvidence,
     share: float,
     ratio: float,
-    unlisted: Reference | None,
+    rival: float | None,
 ) -> float | None:
     """Return the probability that the molecule is among the candidates; None if not fitted.
 
-    `ratio` is how much more probable the similarities of library spectra are if it is. A match of
-    a molecule outside the list counts for the contrary: then it is at most one half.
+    `ratio` is how much more probable the similarities of library spectra are if it is. `rival` is
+    the highest similarity of a matching spectrum of another molecule: it counts for the contrary.
     """
     if numbers.in_database is None:
         return None
     features = evidence.features(numbers.calibration)
     present = float(numbers.in_database.probability(features[None], share)[0])
-    present = present * ratio / (present * ratio + 1 - present)
-    if unlisted is None:
-        return present
-    odds = 0.0 if numbers.match is None else float(numbers.match.of(unlisted.similarity))
-    return min(present / (present + (1 - present) * math.exp(max(odds, 0.0))), 0.5)
+    against = 0.0
+    if rival is not None and numbers.match is not None:
+        against = max(float(numbers.match.of(rival)), 0.0)
+    supported = present * ratio
+    return supported / (supported + (1 - present) * math.exp(against))
 
 
 def _expected_utilities(p: Floats, fingerprints: csr_array) -> dict[str, Floats]:

@@ -109,7 +109,8 @@ def _without_match(
         name = _short_name(grounds.unlisted)
         return _five(f"a reference spectrum of {name}, which is no candidate, matches")
     if grounds.scored < 2:
-        return _five("it is the only candidate, and no library spectrum of it matches")
+        unmatched = ", and no library spectrum of it matches" if best.match is None else ""
+        return _five(f"it is the only candidate{unmatched}")
     if best.explained < max(grounds.least_explained, 1e-9):
         return _five(
             f"fragments of the best candidate explain {best.explained:.0%} of the intensity, "
@@ -480,21 +481,30 @@ def add_library_candidates(query: FeatureQuery, neighbours: Neighbours) -> Featu
     )  # fmt: skip
 
 
-def unlisted_match(query: FeatureQuery, neighbours: Neighbours) -> Reference | None:
-    """Return the best matching reference spectrum whose molecule is no candidate, if any.
+def unlisted_matches(query: FeatureQuery, neighbours: Neighbours) -> list[Reference]:
+    """Return the matching reference spectra whose molecules are no candidates, the best first.
 
-    Its molecule must be able to form an ion that was tried, and it must be more similar than the
-    reference spectra of all candidates.
+    Their molecules must be able to form an ion that was tried.
     """
     known = {molecule.key for listed in query.molecules for molecule in listed}
+    return [
+        match
+        for key, match in neighbours.matches.items()
+        if key not in known
+        and joins_candidates(match)
+        and any(
+            can_be(Molecule(match.smiles, key, match.formula, match.mass), hypothesis)
+            for hypothesis in query.tried
+        )
+    ]
+
+
+def unlisted_match(query: FeatureQuery, neighbours: Neighbours) -> Reference | None:
+    """Return the best unlisted match that is more similar than the spectra of all candidates."""
+    known = {molecule.key for listed in query.molecules for molecule in listed}
     best_listed = max((neighbours.similar.get(key, 0.0) for key in known), default=0.0)
-    for key, match in neighbours.matches.items():
-        if key in known or not joins_candidates(match) or match.similarity <= best_listed:
-            continue
-        molecule = Molecule(match.smiles, key, match.formula, match.mass)
-        if any(can_be(molecule, hypothesis) for hypothesis in query.tried):
-            return match
-    return None
+    matches = unlisted_matches(query, neighbours)
+    return next((match for match in matches if match.similarity > best_listed), None)
 
 
 def unlisted_note(match: Reference) -> str:

@@ -264,8 +264,9 @@ def _tell_database(metadata: dict[str, Any]) -> None:
             name = plain(Path(metadata["path"]).name)
             origin = "that comes with mzseek" if metadata["shipped"] else f"of the model {name}"
         say(
-            f"Searched the small database {origin} ({metadata['molecules']:,} molecules): what is "
-            "not in it cannot be found."
+            f"Searched the small database {origin} "
+            f"({pluralize(metadata['molecules'], 'molecule', 'molecules')}): what is not in it "
+            "cannot be found."
         )
     if is_bundled:
         say("To search a larger one, make it and name it with --database:")
