@@ -27,6 +27,7 @@ from mzseek.evidence.fitting import (
     fit_rankers,
     structure_groups_from,
     swapped,
+    with_corrupted,
 )
 from mzseek.evidence.model import Channel, ChannelState, EvidenceModel
 from mzseek.evidence.prepared_queries import merged_queries, queries_from, queries_with_truth
@@ -381,3 +382,38 @@ def test_a_second_fit_in_small_batches_is_the_same(
         for setting, lists in first.lists.items():
             assert np.array_equal(lists.queries, second.lists[setting].queries)
             assert np.array_equal(lists.scores, second.lists[setting].scores)
+
+
+def test_corrupted_copies_keep_candidates_and_labels_and_their_pool(queries: Queries) -> None:
+    pool = np.arange(len(queries)) % 2
+    both = with_corrupted(queries, pool, 2)
+    assert len(both) == 3 * len(queries)
+    np.testing.assert_array_equal(both.labels, np.tile(queries.labels, 3))
+    np.testing.assert_array_equal(both.candidates, np.tile(queries.candidates, 3))
+    np.testing.assert_array_equal(both.inchikey14, np.tile(queries.inchikey14, 3))
+    assert all(
+        own is first
+        for own, first in zip(both.spectra[: len(queries)], queries.spectra, strict=True)
+    )
+    changed = [
+        not np.array_equal(copy.mz, queries.spectra[n % len(queries)].mz)
+        for n, copy in enumerate(both.spectra[len(queries) :])
+    ]
+    assert np.mean(changed) > 0.9
+    # A spectrum's copies do not change with the spectra of another pool.
+    alone = with_corrupted(queries.only(np.flatnonzero(pool == 1)), pool[pool == 1], 1)
+    copies = [both.spectra[len(queries) + n] for n in np.flatnonzero(pool == 1)]
+    for copy, other in zip(copies, alone.spectra[int((pool == 1).sum()) :], strict=True):
+        np.testing.assert_array_equal(copy.mz, other.mz)
+        np.testing.assert_array_equal(copy.intensities, other.intensities)
+
+
+def test_fit_uses_corrupted_copies_and_says_so(small: Prepared, tmp_path: Path) -> None:
+    channels = channels_from("fragments", ["fragments.epochs=1"])
+    plain, augmented = (
+        fit(small, channels, tmp_path / str(n), FitOptions(augment=n, fit_on=("val",)), jobs=1)
+        for n in (0, 1)
+    )
+    assert augmented.description.options["augment"] == 1
+    first, second = (EvidenceModel.open(run).states[0].arrays for run in (plain, augmented))
+    assert any((first[name] != second[name]).any() for name in first)

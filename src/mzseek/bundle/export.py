@@ -274,9 +274,13 @@ def export_run(
 
 
 def fit_options(run: Run) -> FitOptions:
-    """The options that a run was fitted with; missing ones have their defaults."""
+    """The options that a run was fitted with; missing ones have their defaults.
+
+    Runs that do not state `augment` were fitted before there was augmentation.
+    """
     known = {option.name for option in fields(FitOptions)}
-    stated = {name: value for name, value in run.description.options.items() if name in known}
+    stated: dict[str, Any] = {"augment": 0}
+    stated |= {name: value for name, value in run.description.options.items() if name in known}
     if stated.get("fit_on") is not None:
         stated["fit_on"] = tuple(stated["fit_on"])
     return FitOptions(**stated)

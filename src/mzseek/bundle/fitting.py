@@ -33,6 +33,7 @@ from mzseek.evidence.fitting import (
     FitOptions,
     queries_of,
     structure_groups_from,
+    with_corrupted,
 )
 from mzseek.evidence.model import EvidenceModel, precompute
 from mzseek.evidence.prepared_queries import (
@@ -254,9 +255,13 @@ def refit_channels(
     ``options`` are those that the ranker was fitted with.
     """
     training_set = training_set_of(prepared, options, FOLDS, jobs=jobs)
-    precompute(model.channels, training_set.queries.molecules, progress)
+    queries = training_set.queries
+    precompute(model.channels, queries.molecules, progress)
+    if options.augment:
+        one_pool = np.zeros(len(queries), np.int64)
+        queries = with_corrupted(queries, one_pool, options.augment)
     spectra = [compact_spectrum(spectrum, max_peaks) for spectrum in training_set.spectra]
-    training_set = replace(training_set, spectra=spectra)
+    training_set = replace(training_set, spectra=spectra, queries=queries)
     states = [
         state if channel.pretrained else channel.fit(training_set, progress)
         for channel, state in zip(model.channels, model.states, strict=True)

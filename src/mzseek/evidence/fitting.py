@@ -44,11 +44,13 @@ from mzseek.metrics import hit_rate
 from mzseek.parallel.engine import Log, Progress, no_log, silent
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of
 from mzseek.runs.run import Description, Run
+from mzseek.spectra.augmentation import Contaminants, Corruption
 
 MIN_TANIMOTO = 0.6  # from which on two molecules are in one cluster
 FITTED_ON, PREDICTED = "train", ("val", "test")  # folds of channels, and of predictions
 STEP = 0  # the only one that a fitted run has
 HITS = (1, 5, 20)
+CORRUPTION_PROBABILITY = 0.5  # of each kind of corruption, in an augmented spectrum
 _MAX_CANDIDATES = 80_000  # of all settings, whose fragments are held at a time
 
 
@@ -457,6 +459,10 @@ def _fit_channels(
     known = np.concatenate([prepared.in_fold(fold) for fold in FOLDS[:2]])
     groups = structure_groups_from(prepared, np.unique(prepared.molecule[known]), options.groups)
     folds = prepared.fold[spectra]
+    if options.augment:
+        pool = len(FOLDS) * groups.groups_of(queries.inchikey14) + folds
+        queries = with_corrupted(queries, pool, options.augment)
+        folds = np.tile(folds, 1 + options.augment)
     training_queries = queries.only(np.flatnonzero(folds == FOLDS.index(FITTED_ON)))
     training_set = training_set_from(prepared, prepared.in_fold(FITTED_ON), training_queries)
     fitted = [CrossFittedChannel(channel, training_set, groups, progress) for channel in channels]
@@ -475,6 +481,29 @@ def queries_of(
         prepared, spectra, options.candidates,
         identity=options.identity, max_candidates=options.most_candidates, jobs=jobs,
     )  # fmt: skip
+
+
+def with_corrupted(queries: Queries, pool: Ints, copies: int) -> Queries:
+    """Add corrupted copies of each spectrum, with its candidates and labels.
+
+    A spectrum's contaminants are spectra of other molecules of its pool: what is fitted without
+    another pool has seen none of its peaks.
+    """
+    again = np.tile(np.arange(len(queries)), 1 + copies)
+    spectra = list(queries.spectra) * (1 + copies)
+    for number in np.unique(pool):
+        inside = np.flatnonzero(pool == number).tolist()
+        molecules = queries.inchikey14[inside].tolist()
+        contaminants = Contaminants([queries.spectra[n] for n in inside], molecules)
+        for copy in range(copies):
+            corrupt = Corruption(
+                contaminants=contaminants, probability=CORRUPTION_PROBABILITY, seed=copy
+            )
+            for index, molecule in zip(inside, molecules, strict=True):
+                spectra[(1 + copy) * len(queries) + index] = corrupt(
+                    queries.spectra[index], molecule
+                )
+    return replace(queries.only(again), spectra=spectra)
 
 
 def _drop_seen(

@@ -35,6 +35,12 @@ class FitOptions:
     )
     spectra_each: int = option(5, "spectra of a molecule to fit on", at_least=1)
     most_candidates: int = option(32, "candidates of a list to fit on", at_least=2)
+    augment: int = option(
+        1,
+        "Corrupted copies of each spectrum to fit on, with mass drift, noise and contaminants.",
+        at_least=0,
+        at_most=10,
+    )
     l2: float = option(1e-3, "penalty on the squares of weights", at_least=0)
     by_molecule: bool = option(True, "every molecule counts once")
     calibrated_on: int = option(500, "molecules of train to calibrate with, beside val", at_least=0)

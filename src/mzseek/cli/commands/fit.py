@@ -18,7 +18,7 @@ from mzseek.evidence import CHANNELS
 from mzseek.evidence.options import FitOptions
 
 _NAMES = ["run:FOLDER" if name == "run" else name for name in CHANNELS]
-_SETTINGS = ("candidates", "fit_on", "identity", "spectra", "groups")
+_SETTINGS = ("candidates", "fit_on", "identity", "spectra", "groups", "augment")
 
 
 @options_of(FitOptions, _SETTINGS, with_ranges=True)

@@ -1,0 +1,291 @@
+"""What is lost on spectra that are not curated: drift, noise, contaminants, isotopes, lost peaks.
+
+    python benchmarks/corrupted.py write TABLE OUT --fold val [--parts drift,noise] [--seed 0]
+    python benchmarks/corrupted.py measure TABLE LISTS [--molecules 2000] [--val 400]
+
+``write`` corrupts the spectra of a fold of a table in MassSpecGym's columns (all parts of
+`mzseek.spectra.augmentation` by default, one drift curve for the file) and writes them, with all
+other columns as they are. Contaminants are spectra of other molecules of the fold. Measure the
+table with `annotate_fold.py`, recalibration and cleaning included.
+
+``measure`` fits fragments and analogs on train molecules, a ranker on val by cross-fitting, and
+counts hits of val spectra: clean, with each part alone, and with all, without and with augmentation
+of the training spectra. Neither recalibration nor cleaning is part of it. Intervals are over
+molecules; differences are to the clean spectra of the fit without augmentation.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.chem import fingerprints
+from mzseek.core.ragged import pointers
+from mzseek.datasets.files import read_candidates, read_table
+from mzseek.evidence import channels_from
+from mzseek.evidence.fitting import (
+    CrossFittedChannel,
+    StructureGroups,
+    fit_rankers,
+    with_corrupted,
+)
+from mzseek.evidence.model import total_scores
+from mzseek.evidence.queries import Molecules, Queries, TrainingSet, stable_hash
+from mzseek.evidence.ranker import Ranker
+from mzseek.io import atomic_file
+from mzseek.metrics import bootstrap, bootstrap_difference, hit_rate
+from mzseek.spectra import Spectrum
+from mzseek.spectra.augmentation import PARTS, Contaminants, Corruption, DriftCurve
+
+KS = (1, 5, 20)
+GROUPS = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("write")
+    command.add_argument("table", type=Path)
+    command.add_argument("out", type=Path, help="ending in .tsv.gz")
+    command.add_argument("--fold", default="val")
+    command.add_argument("--parts", default=",".join(PARTS))
+    command.add_argument("--seed", type=int, default=0)
+    command = commands.add_parser("measure")
+    command.add_argument("table", type=Path)
+    command.add_argument("lists", type=Path)
+    command.add_argument("--mode", choices=("positive", "negative"), default="positive")
+    command.add_argument("--molecules", type=int, default=2000, help="of train")
+    command.add_argument("--val", type=int, default=400, help="molecules of val")
+    command.add_argument("--each", type=int, default=3, help="spectra of a molecule")
+    command.add_argument("--most", type=int, default=16, help="candidates of a train list")
+    command.add_argument("--augment", type=int, nargs="+", default=[0, 1], help="corrupted copies")
+    command.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if given.command == "write":
+        write(given.table, given.out, given.fold, tuple(given.parts.split(",")), given.seed)
+    else:
+        measure(given)
+
+
+# Writing
+
+
+def write(table: Path, out: Path, fold: str, parts: tuple[str, ...], seed: int) -> None:
+    """Write the corrupted fold, and say what was done to it."""
+    spectra = {
+        spectrum.identifier: spectrum
+        for spectrum in read_table(table, lambda where, reason: None)
+        if spectrum.metadata.get("fold") == fold
+    }
+    if not spectra:
+        sys.exit(f"{table}: has no spectra of the fold {fold!r}")
+    corrupt = corruption(list(spectra.values()), parts, seed)
+    before = after = 0
+    with atomic_file(out) as partial, gzip.open(partial, "wt", newline="") as stream:
+        rows = table_rows(table)
+        writer = csv.DictWriter(stream, next(rows), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            spectrum = spectra.get(row["identifier"])
+            if spectrum is None:
+                continue
+            corrupted = corrupt(spectrum, molecule_of(spectrum))
+            before, after = before + len(spectrum), after + len(corrupted)
+            row["mzs"] = ",".join(f"{mz:.5f}" for mz in corrupted.mz)
+            row["intensities"] = ",".join(f"{height:.6g}" for height in corrupted.intensities)
+            writer.writerow(row)
+    print(f"{len(spectra):,} spectra; {before:,} peaks became {after:,} by {', '.join(parts)}")
+
+
+def table_rows(table: Path) -> Iterator[dict[str, str]]:
+    """The names of the columns, as keys of a first row, and the rows."""
+    csv.field_size_limit(sys.maxsize)
+    opened = gzip.open if table.suffix == ".gz" else open
+    with opened(table, "rt", newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        yield dict.fromkeys(reader.fieldnames or [], "")
+        yield from reader
+
+
+def corruption(spectra: Sequence[Spectrum], parts: tuple[str, ...], seed: int) -> Corruption:
+    """One drift curve for all spectra, contaminants from among them."""
+    contaminants = Contaminants(spectra, [molecule_of(spectrum) for spectrum in spectra])
+    return Corruption(parts, contaminants, DriftCurve(), seed=seed)
+
+
+def molecule_of(spectrum: Spectrum) -> str:
+    return spectrum.metadata["smiles"]
+
+
+# Measuring
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def measure(given: argparse.Namespace) -> None:
+    """Print a JSON object a line: hit rates of each fit and corruption."""
+    training, val, pool = load(given)
+    groups = groups_of(training, val)
+    variants = {"clean": val}
+    without_drift = tuple(part for part in PARTS if part != "drift")
+    for name, parts in (
+        *((part, (part,)) for part in PARTS), ("all but drift", without_drift), ("all", PARTS)
+    ):  # fmt: skip
+        corrupt = corruption(pool, parts, given.seed)
+        spectra = [corrupt(spectrum, molecule_of(spectrum)) for spectrum in val.spectra]
+        variants[name] = replace(val, spectra=spectra)
+    clean = None
+    for copies in given.augment:
+        fitted, rankers = fit(training, val, groups, copies)
+        say(f"fitted with {copies} corrupted copies")
+        for name, queries in variants.items():
+            hits = hits_of(fitted, rankers, groups, queries)
+            clean = clean or hits
+            numbers = told(hits, clean, queries.inchikey14)
+            print(json.dumps({"augment": copies, "spectra": name, **numbers}), flush=True)
+
+
+def load(
+    given: argparse.Namespace,
+) -> tuple[TrainingSet, Queries, list[Spectrum]]:
+    """Training set, val queries with whole lists, and all spectra of val."""
+    lists = dict(read_candidates(given.lists, lambda where, reason: None))
+    folds: dict[str, list[Spectrum]] = {"train": [], "val": []}
+    sign = "+" if given.mode == "positive" else "-"
+    for spectrum in read_table(given.table, lambda where, reason: None):
+        own = folds.get(spectrum.metadata["fold"])
+        if own is not None and (spectrum.adduct or "").endswith(sign):
+            own.append(spectrum)
+    smiles = list(dict.fromkeys(map(molecule_of, folds["train"])))
+    row = {molecule: number for number, molecule in enumerate(smiles)}
+    keys = {molecule_of(each): key_of(each) for each in folds["train"]}
+    training = TrainingSet(
+        folds["train"],
+        np.array([row[molecule_of(spectrum)] for spectrum in folds["train"]]),
+        Molecules(smiles, jobs=1),
+        np.array([keys[molecule] for molecule in smiles]),
+        labelled(drawn(folds["train"], given.molecules, given.each), lists, given.most),
+    )
+    val = labelled(drawn(folds["val"], given.val, given.each), lists)
+    for queries in (training.queries, val):
+        queries.molecules.compute(["morgan2", "rdkit4"], fragments=True)
+    say(f"{len(training.queries)} spectra of train, {len(val)} of val, molecules are read")
+    return training, val, folds["val"]
+
+
+def key_of(spectrum: Spectrum) -> bytes:
+    return spectrum.metadata["inchikey"][:14].encode()
+
+
+def drawn(spectra: Sequence[Spectrum], molecules: int, each: int) -> list[Spectrum]:
+    """Some spectra of some molecules, by stable hashes."""
+    own: dict[str, list[Spectrum]] = {}
+    for spectrum in spectra:
+        own.setdefault(molecule_of(spectrum), []).append(spectrum)
+    chosen = sorted(own, key=lambda smiles: stable_hash(smiles.encode()))[:molecules]
+    return [
+        spectrum
+        for smiles in chosen
+        for spectrum in sorted(own[smiles], key=lambda s: stable_hash(s.identifier.encode()))[:each]
+    ]
+
+
+def labelled(
+    spectra: Sequence[Spectrum], lists: dict[str, list[str]], most: int | None = None
+) -> Queries:
+    """Queries with labels; of a list the truth and some others, or all."""
+    molecules = list(dict.fromkeys(map(molecule_of, spectra)))
+    members = []
+    for smiles in molecules:
+        others = [other for other in lists[smiles] if other != smiles]
+        others.sort(key=lambda other: stable_hash(smiles.encode(), other.encode()))
+        members.append(sorted([smiles, *others[: None if most is None else most - 1]]))
+    table = list(dict.fromkeys(chain.from_iterable(members)))
+    row = {smiles: number for number, smiles in enumerate(table)}
+    list_of = {smiles: number for number, smiles in enumerate(molecules)}
+    queries = Queries(
+        spectra,
+        np.array([list_of[molecule_of(spectrum)] for spectrum in spectra]),
+        pointers([len(names) for names in members]),
+        np.array([row[smiles] for names in members for smiles in names]),
+        Molecules(table, jobs=1),
+        inchikey14=np.array([key_of(spectrum) for spectrum in spectra]),
+    )
+    truth = np.array([row[molecule_of(spectrum)] for spectrum in spectra])
+    labels = queries.candidates == queries.ragged.repeat_per_list(truth)
+    return replace(queries, labels=labels)
+
+
+def groups_of(training: TrainingSet, val: Queries) -> StructureGroups:
+    """Structure groups of train and val molecules."""
+    smiles = list(dict.fromkeys(map(molecule_of, [*training.spectra, *val.spectra])))
+    keys = {molecule_of(each): key_of(each) for each in [*training.spectra, *val.spectra]}
+    rows = fingerprints(smiles, "morgan2")
+    return StructureGroups.of(np.array([keys[each] for each in smiles]), rows, GROUPS)
+
+
+def fit(
+    training: TrainingSet, val: Queries, groups: StructureGroups, copies: int
+) -> tuple[list[CrossFittedChannel], dict[int | None, Ranker]]:
+    """Channels on train, and rankers on val without each group."""
+    if copies:
+        own = training.queries
+        own = with_corrupted(own, groups.groups_of(own.inchikey14), copies)
+        training = replace(training, queries=own)
+        val = with_corrupted(val, groups.groups_of(val.inchikey14), copies)
+    fitted = [
+        CrossFittedChannel(channel, training, groups)
+        for channel in channels_from("fragments,analogs")
+    ]
+    return fitted, fit_rankers(fitted, val, groups, GROUPS)
+
+
+def hits_of(
+    fitted: Sequence[CrossFittedChannel],
+    rankers: dict[int | None, Ranker],
+    groups: StructureGroups,
+    queries: Queries,
+) -> dict[int, npt.NDArray[np.float64]]:
+    """Hits of each spectrum, each scored by a ranker that was fitted without its group."""
+    features = [each.channel.features(each.state, queries) for each in fitted]
+    scores = np.zeros(queries.ragged.total, np.float32)
+    group = groups.groups_of(queries.inchikey14)
+    for number in np.unique(group).tolist():
+        inside = np.flatnonzero(group == number)
+        rows = queries.rows(inside)
+        parts = rankers[number].contributions(
+            [values[rows] for values in features], queries.modes[inside], queries.counts[inside]
+        )
+        scores[rows] = total_scores(parts)
+    return {k: hit_rate(scores, queries.counts, queries.labels, k) for k in KS}
+
+
+def told(
+    hits: dict[int, npt.NDArray[np.float64]],
+    clean: dict[int, npt.NDArray[np.float64]],
+    molecule: npt.NDArray[np.bytes_],
+) -> dict[str, list[float]]:
+    """Hit rates, and their difference to those on clean spectra, in per cent with intervals."""
+    found = {}
+    for k, values in hits.items():
+        rate = bootstrap(values, molecule)
+        lost = bootstrap_difference(values, clean[k], molecule)
+        for name, interval in ((f"hit_rate@{k}", rate), (f"difference@{k}", lost)):
+            ends = (interval.mean, interval.low, interval.high)
+            found[name] = [round(100 * value, 1) for value in ends]
+    return found
+
+
+if __name__ == "__main__":
+    main()
