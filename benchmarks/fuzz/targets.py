@@ -15,10 +15,11 @@ from mzseek.core.errors import CacheError, MzseekError
 from mzseek.database.formats.sdf import is_sdf
 from mzseek.database.search import read_queries
 from mzseek.database.sources import read_molecules
-from mzseek.datasets.files import read_candidates, read_rejects
+from mzseek.datasets.files import read_candidates
 from mzseek.datasets.molecules import collect
 from mzseek.datasets.scored_table import read_scored_table
 from mzseek.io import read_object
+from mzseek.io.skipped import read_skipped
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.records import leading_number
 
@@ -150,7 +151,7 @@ def queries(path: Path, outcome: Outcome) -> None:
 
 
 def rejects(path: Path, outcome: Outcome) -> None:
-    outcome.read = len(read_rejects(path))
+    outcome.read = len(read_skipped(path))
 
 
 def adduct(path: Path, outcome: Outcome) -> None:

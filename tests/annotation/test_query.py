@@ -8,7 +8,7 @@ import pytest
 
 from mzseek.annotation.candidates import ListedSource, Molecule
 from mzseek.annotation.config import AnnotateConfig, Ions, Tolerance
-from mzseek.annotation.features import Feature, polarity
+from mzseek.annotation.features import Feature
 from mzseek.annotation.posterior import uncalibrated
 from mzseek.annotation.query import USUAL, adduct_hypotheses, as_known, ask, error_ppm, with_ion
 from mzseek.chem.adducts import parse_adduct
@@ -262,7 +262,7 @@ def test_the_usual_ions_have_their_charge():
 
 def test_polarity_is_that_of_adduct_charge_or_mode():
     negative = (spectrum("[M-H]-"), nameless(charge=-1), nameless(ionmode="negative"))
-    assert [polarity(measured) for measured in (nameless(), *negative)] == [0, -1, -1, -1]
+    assert [measured.polarity for measured in (nameless(), *negative)] == [0, -1, -1, -1]
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,12 @@ from mzseek.database.sources import file_sources
 from mzseek.datasets.bands import set_bands
 from mzseek.datasets.batch import BatchMaker
 from mzseek.datasets.extra_lists import add_negatives, standard_forms, truths_of
-from mzseek.datasets.files import read_rejects
 from mzseek.datasets.prepare import PrepareOptions, prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.evaluation.evaluate import evaluate
 from mzseek.evaluation.scored import Scoring
 from mzseek.evidence.decoys import add_matched
+from mzseek.io.skipped import read_skipped
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
 from mzseek.training.options import Options
@@ -415,7 +415,7 @@ def test_the_state_of_another_run_is_refused(
 def test_a_damaged_list_of_rejects_is_one_line(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "rejects.tsv").write_bytes(text)
     with pytest.raises(DatasetError, match=r"rejects\.tsv: ") as refused:
-        read_rejects(tmp_path / "rejects.tsv")
+        read_skipped(tmp_path / "rejects.tsv")
     assert "\n" not in str(refused.value)
 
 

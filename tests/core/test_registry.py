@@ -61,15 +61,6 @@ def test_a_lazy_registry_loads_what_is_asked_for() -> None:
         numbers["odd"]
 
 
-@pytest.mark.parametrize("package", ["chem"])
-def test_a_lazy_package_offers_what_its_public_module_does(package: str) -> None:
-    module = importlib.import_module(f"mzseek.{package}")
-    offered = importlib.import_module(f"mzseek.{package}.public")
-    assert all(getattr(module, name) is getattr(offered, name) for name in offered.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
-        module.nonsense  # noqa: B018
-
-
 def test_names_of_a_package_are_loaded_from_their_modules() -> None:
     find = lazy_names("mzseek.decision", {"bounds": "Band similarity_band", "decide": "top_k"})
     module = importlib.import_module("mzseek.decision.bounds")

@@ -11,10 +11,8 @@ from mzseek.datasets.files import (
     dataset_of,
     find_dataset,
     read_candidates,
-    read_rejects,
     read_table,
     write_candidates,
-    write_rejects,
     write_table,
 )
 from mzseek.datasets.molecules import collect
@@ -67,21 +65,6 @@ def test_tables_read_back_and_equal_content_makes_equal_files(tmp_path: Path) ->
     assert (tmp_path / "one.json.gz").read_bytes() == (tmp_path / "two.json.gz").read_bytes()
     (spectrum,) = read_table(tmp_path / "one.tsv.gz", lambda *_: None)
     assert spectrum.identifier == "A"
-
-
-def test_rejects_run_in_no_spreadsheet_and_come_back(tmp_path: Path) -> None:
-    rejects = [("=cmd|' /C calc'!A0", "-x"), ("'@a", "b\u2028c"), ("a\nb", "x\ty")]
-    write_rejects(tmp_path / "r.tsv", rejects)
-    cells = (tmp_path / "r.tsv").read_text(encoding="utf-8").replace("\t", "\n").split("\n")
-    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
-    assert read_rejects(tmp_path / "r.tsv") == [rejects[0], ("'@a", "b c"), ("a b", "x y")]
-
-
-@pytest.mark.parametrize("data", [b"", b"reason\twhere\na\tb\n", b"where\treason\n\xff\tb\n"])
-def test_damaged_rejects_are_one_line(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "r.tsv").write_bytes(data)
-    with pytest.raises(DatasetError, match=r"r\.tsv: is damaged \(.*\)$"):
-        read_rejects(tmp_path / "r.tsv")
 
 
 def test_candidates_in_are_read_or_set_aside_also_beyond_the_bounds(

@@ -9,12 +9,20 @@ import pytest
 
 from mzseek.core.errors import (
     AdductError,
+    DatasetError,
     InputError,
     MoleculeError,
     Reason,
     SpectrumError,
 )
-from mzseek.io.skipped import MAX_KINDS, OTHER, SkippedGroups, reporter
+from mzseek.io.skipped import (
+    MAX_KINDS,
+    OTHER,
+    SkippedGroups,
+    read_skipped,
+    reporter,
+    write_skipped,
+)
 from mzseek.spectra import read_spectra
 
 MZML = '<mzML xmlns="http://psi.hupo.org/ms/mzml"><run><spectrumList>{}</spectrumList></run></mzML>'
@@ -156,3 +164,18 @@ def test_reasons_met_in_real_files(shared: Path) -> None:
     assert set(found["massbank_records.zip"]) >= {"ms1", "ei"}
     assert len(found["massbank_records.zip"]) <= 4
     assert found["formats"] == {"ms1": 4, "no-records": 1, "no-peaks": 1}
+
+
+def test_a_table_of_skipped_records_is_read_back_and_holds_no_formulas(tmp_path: Path) -> None:
+    records = [("=cmd|' /C calc'!A0", "-x"), ("'@a", "b\u2028c"), ("a\nb", "x\ty")]
+    write_skipped(tmp_path / "r.tsv", records)
+    cells = (tmp_path / "r.tsv").read_text(encoding="utf-8").replace("\t", "\n").split("\n")
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    assert read_skipped(tmp_path / "r.tsv") == [records[0], ("'@a", "b c"), ("a b", "x y")]
+
+
+@pytest.mark.parametrize("data", [b"", b"reason\twhere\na\tb\n", b"where\treason\n\xff\tb\n"])
+def test_a_damaged_table_of_skipped_records_is_one_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "r.tsv").write_bytes(data)
+    with pytest.raises(DatasetError, match=r"r\.tsv: is damaged \(.*\)$"):
+        read_skipped(tmp_path / "r.tsv")

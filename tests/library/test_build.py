@@ -9,6 +9,7 @@ import pytest
 
 from mzseek.core.errors import BusyError, DatasetError, InputError, LibraryError
 from mzseek.io import sole_writer
+from mzseek.io.skipped import read_skipped
 from mzseek.library import Library
 
 
@@ -43,10 +44,9 @@ def test_broken_records_are_skipped_and_listed(tmp_path: Path, write, spectra) -
     source.write_text(source.read_text() + BROKEN)
     made = Library.build([source], tmp_path / "library")
     assert len(made) == 3
-    listed = made.rejects_text().splitlines()
-    assert listed[0] == "where\treason"
-    assert len(listed) == 1 + 4 == 1 + made.manifest["counts"]["rejects"]
-    assert "no-structure\thas no structure (SMILES or InChI)" in listed[2]
+    skipped = read_skipped(made.folder / "rejects.tsv")
+    assert len(skipped) == 4 == made.manifest["counts"]["rejects"]
+    assert skipped[1] == (f"{source}: no-structure", "has no structure (SMILES or InChI)")
     made.check()
 
 
@@ -56,7 +56,8 @@ def test_duplicates_are_skipped_and_names_stay_unique(tmp_path: Path, write, dra
     other = write(tmp_path / "other.mgf", draw(3, seed=5))
     made = Library.build([one, same, other], tmp_path / "library")
     assert len(made) == 6
-    assert made.rejects_text().count("is a duplicate (of s") == 3
+    reasons = [reason for _, reason in read_skipped(made.folder / "rejects.tsv")]
+    assert reasons == [f"is a duplicate (of s{number})" for number in range(3)]
     names = made.records["identifier"].to_pylist()
     assert names == ["s0", "s1", "s2", "other s0", "other s1", "other s2"]
 

@@ -18,7 +18,6 @@ from mzseek.library.similarity import (
     entropy_similarity,
     greedy_cosine,
     peak_lists,
-    polarity_of,
 )
 from mzseek.spectra import Spectrum
 from mzseek.spectra.binning import bin_index
@@ -42,9 +41,9 @@ def test_the_order_of_peaks_leaves_no_trace() -> None:
 
 
 def test_polarity_is_that_of_the_charge_or_of_the_record() -> None:
-    assert polarity_of(spectrum([50.0], charge=-2)) == -1
-    assert polarity_of(spectrum([50.0], metadata={"ionmode": "positive"})) == 1
-    assert polarity_of(spectrum([50.0])) == 0
+    assert spectrum([50.0], charge=-2).polarity == -1
+    assert spectrum([50.0], metadata={"ionmode": "positive"}).polarity == 1
+    assert spectrum([50.0]).polarity == 0
 
 
 def test_what_has_no_peaks_or_precursor_is_refused_by_name() -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import Reason
 from mzseek.core.text import pluralize, visible
 from mzseek.spectra import Spectrum
@@ -87,15 +86,6 @@ class Feature:
         """In seconds, the mean over the spectra that state one with its unit; None for none."""
         stated = [t for s in self.spectra if (t := retention_seconds(s)) is not None]
         return float(np.mean(stated)) if stated else None
-
-
-def polarity(spectrum: Spectrum) -> int:
-    """Return 1 or −1 as adduct, charge or ion mode of a record state; 0 where none does."""
-    if spectrum.adduct:
-        return 1 if parse_adduct(spectrum.adduct).charge > 0 else -1
-    if spectrum.charge:
-        return 1 if spectrum.charge > 0 else -1
-    return {"positive": 1, "negative": -1}.get(spectrum.metadata.get("ionmode", ""), 0)
 
 
 def retention_seconds(spectrum: Spectrum) -> float | None:

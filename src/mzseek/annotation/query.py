@@ -9,7 +9,7 @@ import numpy as np
 
 from mzseek.annotation.candidates import Molecule, Source, distinct, formula_text, is_formula
 from mzseek.annotation.config import AnnotateConfig, Ions, Tolerance
-from mzseek.annotation.features import Feature, polarity, time_notes
+from mzseek.annotation.features import Feature, time_notes
 from mzseek.chem.adducts import ELECTRON_MASS, Adduct, parse_adduct
 from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
 from mzseek.core.errors import AdductError, AnnotationError
@@ -166,7 +166,7 @@ def _charge(feature: Feature, requested: Ions) -> int | str:
     A mode that is not known is that of the only ions requested. Otherwise it is
     taken as positive, which a note says.
     """
-    modes = {sign for spectrum in feature.spectra if (sign := polarity(spectrum))}
+    modes = {sign for spectrum in feature.spectra if (sign := spectrum.polarity)}
     if len(modes) > 1:
         raise AnnotationError("its spectra are of both ion modes")
     signs = {_sign(adduct) for adduct in requested.only}
@@ -456,7 +456,7 @@ def _distance(molecule: Molecule, hypothesis: Hypothesis) -> float:
 
 def _notes(feature: Feature, hypotheses: tuple[Hypothesis, ...]) -> list[str]:
     notes = []
-    if not any(map(polarity, feature.spectra)):
+    if not any(spectrum.polarity for spectrum in feature.spectra):
         notes.append("the file tells no ion mode: read as positive")
     if not any(spectrum.adduct for spectrum in feature.spectra):
         tried = [

@@ -19,7 +19,6 @@ from mzseek.annotation.features import (
     lacks_time_unit,
     ms_level_problem,
     name_of,
-    polarity,
     retention_seconds,
     with_rt_unit,
 )
@@ -63,7 +62,7 @@ are negative, say --adduct '[M-H]-')"]
             self._conflicts[file] = count + 1, first
         self._without_unit[file] += lacks_time_unit(spectrum)
         self._profiles[file] += is_profile(spectrum)
-        self._is_polarity_known.append(polarity(spectrum) != 0)
+        self._is_polarity_known.append(spectrum.polarity != 0)
 
     def lines(self, features: Sequence[int]) -> list[str]:
         """Return the lines for the end of a run, given the number of each spectrum's feature."""

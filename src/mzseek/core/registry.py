@@ -98,21 +98,6 @@ class LazyRegistry(Mapping[str, T]):
         return len(self.code)
 
 
-def lazy_package(package: str) -> Callable[[str], Any]:
-    """Return a ``__getattr__`` that imports the names of ``package.public`` on first use."""
-
-    def find(name: str) -> Any:
-        if not name.startswith("__"):
-            public = importlib.import_module(f"{package}.public")
-            if name in public.__all__:
-                value = getattr(public, name)
-                setattr(sys.modules[package], name, value)
-                return value
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-
-    return find
-
-
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a ``__getattr__`` that imports the names of a package on first use.
 

@@ -40,14 +40,13 @@ from mzseek.database.store import (
     MANIFEST,
     MASSES,
     MOLECULES,
-    SKIPPED_FILE,
     Database,
     build_entries,
 )
 from mzseek.io import StrPath, atomic_directory, atomic_file, content_hash, read_object, sole_writer
 from mzseek.io.arrays import save_array
 from mzseek.io.manifest import SourceGuard, check_fields, ensure_replaceable
-from mzseek.io.text_tables import text_cell
+from mzseek.io.skipped import SKIPPED_FILE, write_skipped
 from mzseek.io.writing import disk_errors
 from mzseek.parallel import Engine, LocalEngine, Progress, silent
 from mzseek.version import __version__
@@ -502,9 +501,7 @@ def _write(
     masses = merge_parts([*stored, *parts], schema, molecules, progress)
     save_array(folder / MASSES, masses)
     build_entries(molecules, folder, progress)
-    listed = old.rejects_text() if old else "where\treason\n"
-    listed += "".join(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in skipped)
-    (folder / SKIPPED_FILE).write_text(listed, encoding="utf-8")
+    write_skipped(folder / SKIPPED_FILE, [*(old.skipped if old else ()), *skipped])
     if options["nearest"]:
         build_index(molecules, folder, progress)
     before = old.manifest["counts"] if old else {"records": 0, "rejects": 0}

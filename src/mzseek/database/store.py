@@ -29,6 +29,7 @@ from mzseek.database.records import fingerprint_bytes, packed, part_schema
 from mzseek.io import StrPath, content_hash
 from mzseek.io.arrays import load_array, save_array
 from mzseek.io.manifest import Manifest, changed_file
+from mzseek.io.skipped import SKIPPED_FILE, read_skipped
 from mzseek.parallel import Progress
 
 # Columns that mean something to the store alone.
@@ -182,7 +183,7 @@ _FIELDS = {
 }  # fmt: skip
 # The second format has the places of keys and of labelled molecules.
 MANIFEST = Manifest(KIND, DatabaseError, AGAIN, _FIELDS, versions=(2,))
-MOLECULES, MASSES, SKIPPED_FILE = "molecules.parquet", "masses.npy", "rejects.tsv"
+MOLECULES, MASSES = "molecules.parquet", "masses.npy"
 _CACHED_TABLES, _CACHED_GROUPS = 4, 2  # tables that are kept, and row groups in each at most
 COLUMNS = ("key", "smiles", "formula", "mass", "sources", "identifiers", "names")
 
@@ -266,14 +267,10 @@ class Database:
         if self.manifest["options"]["nearest"]:
             _ = self.nearest
 
-    def rejects_text(self) -> str:
-        """Skipped records, as they stand in the file."""
-        try:
-            return self._path(SKIPPED_FILE).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise DatabaseError(
-                f"{self.folder / SKIPPED_FILE}: cannot be read ({error})"
-            ) from error
+    @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """Records that were skipped: where each was, and why."""
+        return read_skipped(self._path(SKIPPED_FILE))
 
     def __len__(self) -> int:
         return int(self.manifest["counts"]["molecules"])

@@ -7,7 +7,7 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,34 +20,35 @@ from scipy.sparse.csgraph import connected_components
 from mzseek.chem.adducts import fitting_adducts, parse_adduct
 from mzseek.chem.fingerprint_kinds import molecule_rows, rows_to_csr
 from mzseek.chem.ions import mass_of_atoms
-from mzseek.chem.molecules import NO_STRUCTURE, DescribedMolecule, describe_first, parse_molecule
+from mzseek.chem.molecules import DescribedMolecule, parse_molecule
 from mzseek.core.errors import AdductError, DatasetError, Reason
 from mzseek.core.registry import EQUAL_IN
 from mzseek.database import Database, build_database
 from mzseek.database.sources import file_sources
-from mzseek.database.store import MOLECULES, SKIPPED_FILE, source_ranks
+from mzseek.database.store import MOLECULES, source_ranks
 from mzseek.datasets.files import (
     KIND,
     MANIFEST,
-    read_rejects,
     write_candidates,
-    write_rejects,
     write_table,
 )
 from mzseek.datasets.options import BuildOptions
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import SourceGuard, ensure_replaceable
-from mzseek.io.skipped import Report, SkippedGroups
+from mzseek.io.skipped import SKIPPED_FILE, Report, Skipped, SkippedGroups, write_skipped
 from mzseek.io.writing import disk_errors
+from mzseek.library.build import described_spectra
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.similarity import tanimoto_blocks
-from mzseek.spectra import Spectrum, read_spectra
+from mzseek.spectra import Spectrum
 from mzseek.spectra.records import UniqueNames
 from mzseek.version import __version__
 
 # Value of `metadata["adduct_from"]` for an adduct that no file has stated.
 INFERRED = "precursor and mass"
+# Reasons for which a spectrum with a structure is skipped.
+_OF_STRUCTURES = {"bad-molecule", "bad-adduct", "no-adduct", "precursor-mismatch"}
 
 
 class Entry(NamedTuple):
@@ -57,24 +58,14 @@ class Entry(NamedTuple):
     molecule: int
 
 
-@dataclass
-class Annotated:
-    """Usable spectra of some libraries.
+class Annotated(NamedTuple):
+    """Usable spectra of some libraries, in the order of the files, and their molecules, each once.
 
-    Attributes
-    ----------
-    entries : list of Entry
-        In the order of the files.
-    molecules : list of DescribedMolecule
-        Their molecules, each once, in standard form.
-    read, without_structure : int
-        Spectra in the libraries, and those of them that state none.
+    Molecules are in standard form.
     """
 
-    entries: list[Entry] = field(default_factory=list)
-    molecules: list[DescribedMolecule] = field(default_factory=list)
-    read: int = 0
-    without_structure: int = 0
+    entries: list[Entry]
+    molecules: list[DescribedMolecule]
 
 
 def read_annotated(
@@ -85,61 +76,47 @@ def read_annotated(
     keep_stereo: bool = False,
     progress: Progress = silent,
 ) -> Annotated:
-    """Spectra whose structure and adduct agree with their precursor; duplicates are left out.
+    """Read spectra whose structure and adduct agree with their precursor, without duplicates.
 
-    A structure is taken from the fields for SMILES and for InChI, whichever of the two stands in
-    which; an InChI may lack its prefix. Where no adduct is stated, it is inferred if exactly one of
-    the usual ones fits the precursor and the molecule's mass.
+    Where no adduct is stated, it is inferred if exactly one of the usual ones fits the precursor
+    and the molecule's mass.
     """
-    annotated = Annotated()
-    place_of: dict[tuple[str, float], int] = {}
+    entries: list[Entry] = []
+    molecules: list[DescribedMolecule] = []
+    index_of: dict[tuple[str, float], int] = {}
     names = UniqueNames()
     seen: dict[tuple[object, ...], str] = {}
-    described: dict[tuple[str, str], DescribedMolecule | str] = {}
-    for library in libraries:
-        for spectrum in read_spectra(library, report):
-            annotated.read += 1
-            where = f"{library}: {spectrum.identifier}"
-            fields = (spectrum.metadata.get("smiles", ""), spectrum.metadata.get("inchi", ""))
-            if fields not in described:
-                described[fields] = describe_first(fields, keep_stereo)
-            molecule = described[fields]
-            if isinstance(molecule, str):
-                annotated.without_structure += molecule == NO_STRUCTURE
-                report(where, molecule)
-                continue
-            agreed = _agreed(spectrum, molecule, precursor_ppm)
-            if isinstance(agreed, str):
-                report(where, agreed)
-                continue
-            key = _duplicate_key(agreed, molecule)
-            if key in seen:
-                report(where, Reason(f"is a duplicate (of {seen[key]})", "duplicate"))
-                continue
-            # Scan numbers and titles are unique in a file only.
-            name = spectrum.identifier
-            name = names.take(f"{library.stem} {name}" if name in names else name)
-            seen[key] = name
-            if molecule.identity not in place_of:
-                place_of[molecule.identity] = len(annotated.molecules)
-                annotated.molecules.append(molecule)
-            named = dataclasses.replace(agreed, identifier=name)
-            annotated.entries.append(Entry(named, place_of[molecule.identity]))
-            if len(annotated.entries) % 500 == 0:
-                progress("spectra", len(annotated.entries))
-    progress("spectra", len(annotated.entries))
-    return annotated
+    for spectrum, molecule, library in described_spectra(libraries, report, keep_stereo):
+        where = f"{library}: {spectrum.identifier}"
+        agreed = _agreed(spectrum, molecule, precursor_ppm)
+        if isinstance(agreed, str):
+            report(where, agreed)
+            continue
+        key = _duplicate_key(agreed, molecule)
+        if key in seen:
+            report(where, Reason(f"is a duplicate (of {seen[key]})", "duplicate"))
+            continue
+        # Scan numbers and titles are unique in a file only.
+        name = spectrum.identifier
+        seen[key] = name = names.take(f"{library.stem} {name}" if name in names else name)
+        index = index_of.setdefault(molecule.identity, len(molecules))
+        if index == len(molecules):
+            molecules.append(molecule)
+        entries.append(Entry(dataclasses.replace(agreed, identifier=name), index))
+        if len(entries) % 500 == 0:
+            progress("spectra", len(entries))
+    progress("spectra", len(entries))
+    return Annotated(entries, molecules)
 
 
-def why_nothing(
-    libraries: Sequence[Path], annotated: Annotated, skipped: Sequence[tuple[str, str]]
-) -> str:
-    """One line for libraries without a usable spectrum; what to do if they have no structures."""
-    if annotated.without_structure and annotated.without_structure == annotated.read:
+def why_nothing(libraries: Sequence[Path], skipped: Sequence[tuple[str, str]]) -> str:
+    """Say why libraries have no usable spectrum, and what to do if they have no structures."""
+    codes = Counter(Skipped(*pair).code for pair in skipped)
+    if codes["no-molecule"] and not codes.keys() & _OF_STRUCTURES:
         look = shlex.join(["mzseek", "show", str(libraries[0])])
         return (
-            f"{', '.join(map(str, libraries))}: {annotated.read:,} spectra, none with a structure, "
-            "and a data set is made of those: give a library with SMILES or InChI. "
+            f"{', '.join(map(str, libraries))}: {codes['no-molecule']:,} spectra, none with a "
+            "structure, and a data set is made of those: give a library with SMILES or InChI. "
             f"`{look}` shows what is in a file; naming unknown molecules is not built yet"
         )
     reasons = "; ".join(f"{g.count} × {g.kind}" for g in SkippedGroups(skipped).by_count()[:3])
@@ -402,7 +379,7 @@ def build_dataset(
             progress=progress,
         )  # fmt: skip
         if not annotated.entries:
-            raise DatasetError(why_nothing(paths, annotated, skipped))
+            raise DatasetError(why_nothing(paths, skipped))
         progress("splitting", 0)
         folds = _split(annotated.molecules, options)
         keep = None if keep_database is None else Path(keep_database)
@@ -418,7 +395,7 @@ def build_dataset(
             write_table(folder / "spectra.tsv.gz", rows)
             write_lists = partial(_write_lists, folder, annotated.molecules, database)
             sizes = {setting: write_lists(setting, options, progress) for setting in EQUAL_IN}
-            write_rejects(folder / "rejects.tsv", skipped)
+            write_skipped(folder / SKIPPED_FILE, skipped)
             sources = [{"file": path.name, "sha256": hash_} for path, hash_ in guard.hashes.items()]
             if opened is not None:
                 sha256 = opened.manifest["files"][MOLECULES]["sha256"]
@@ -463,7 +440,7 @@ def _opened(
                 progress=progress,
             )
         check_drawable(database, options)
-        for where, reason in read_rejects(database.folder / SKIPPED_FILE):
+        for where, reason in database.skipped:
             report(where, reason)
         yield database
     finally:

@@ -17,7 +17,7 @@ from mzseek.io.json_stream import iter_members, too_long
 from mzseek.io.manifest import Manifest, kind_of, why_not
 from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_FAULTS
-from mzseek.io.text_tables import cell_text, format_names, text_cell
+from mzseek.io.text_tables import format_names
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.formats.massspecgym import check_header
 from mzseek.spectra.read import recognise
@@ -28,7 +28,6 @@ DEMO_QUERIES = Path(str(files("mzseek").joinpath("data", "demo", "queries.mgf"))
 DEMO_MEASURED = DEMO_QUERIES.with_name("measured.mgf")
 KIND = "data set"
 MANIFEST = Manifest(KIND, DatasetError, "build it again")
-_REJECTS_HEADER = "where\treason\n"
 COLUMNS = (
     "identifier",
     "mzs",
@@ -157,39 +156,6 @@ def write_candidates(path: Path, lists: Iterable[tuple[str, Sequence[str]]]) -> 
             between = ", " if number else ""
             stream.write(f"{between}{json.dumps(key)}: {json.dumps(list(values))}".encode())
         stream.write(b"}")
-
-
-def write_rejects(path: Path, skipped: Iterable[tuple[str, str]]) -> None:
-    """Write skipped records: where each was, and why."""
-    with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
-        stream.write(_REJECTS_HEADER)
-        stream.writelines(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in skipped)
-
-
-def read_rejects(path: Path) -> list[tuple[str, str]]:
-    """What `write_rejects` wrote.
-
-    Raises
-    ------
-    DatasetError
-        It is damaged, or something else.
-    """
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise DatasetError(f"{path}: cannot be read ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: is damaged (byte {error.start + 1} is no text)") from error
-    if not text.startswith(_REJECTS_HEADER):
-        raise DatasetError(f"{path}: is damaged (it does not begin with where, tab, reason)")
-    skipped = []
-    for number, line in enumerate(text.split("\n")[1:], 2):
-        where, tab, reason = line.partition("\t")
-        if line and (not tab or "\t" in reason):
-            raise DatasetError(f"{path}: line {number} is damaged (expected where, tab, reason)")
-        if line:
-            skipped.append((cell_text(where), cell_text(reason)))
-    return skipped
 
 
 @contextlib.contextmanager

@@ -112,7 +112,6 @@ KIND = "prepared folder"
 FORMAT_VERSION, WITH_SEGMENTS = 3, 4
 AGAIN = "run `mzseek prepare` again"
 MANIFEST = Manifest(KIND, CacheError, AGAIN, FIELDS, versions=(FORMAT_VERSION, WITH_SEGMENTS))
-SKIPPED_FILE = "rejects.tsv"
 
 # In what sense a candidate is the truth.
 SAME_FINGERPRINT = 1

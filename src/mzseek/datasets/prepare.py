@@ -18,13 +18,11 @@ from mzseek.chem.fingerprinting import fingerprint_kind, manifest_version
 from mzseek.core.errors import CacheError, DatasetError, Reason, WriteError
 from mzseek.core.ragged import pointers
 from mzseek.core.registry import FOLDS
-from mzseek.datasets.files import write_rejects
 from mzseek.datasets.layout import (
     FORMAT_VERSION,
     KIND,
     LIST_PARTS,
     MANIFEST,
-    SKIPPED_FILE,
     WITH_SEGMENTS,
     Array,
     TextColumn,
@@ -47,6 +45,7 @@ from mzseek.datasets.prepared import CandidateLists, Prepared, read_manifest
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.arrays import save_array
 from mzseek.io.manifest import SourceGuard, ensure_replaceable, measured
+from mzseek.io.skipped import SKIPPED_FILE, write_skipped
 from mzseek.io.writing import disk_errors
 from mzseek.parallel.engine import Log, Progress, no_log, silent
 from mzseek.spectra.binning import BIN_WIDTH, HIGH, LOW, bin_peaks
@@ -235,7 +234,7 @@ def prepare(
                 name: _write_lists(folder, name, raw, table, collected)
                 for name, raw in collected.lists.items()
             }
-            write_rejects(folder / SKIPPED_FILE, collected.skipped)
+            write_skipped(folder / SKIPPED_FILE, collected.skipped)
             counts["set_aside"] = len(collected.skipped)
             manifest = description | {
                 "fingerprint_bits": fingerprint_kind(options.fingerprint).bits,

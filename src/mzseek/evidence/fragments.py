@@ -16,7 +16,7 @@ from mzseek.core.compiled import compiled, is_plain
 from mzseek.core.ragged import Ragged, pointers, ranges
 from mzseek.core.registry import option
 from mzseek.evidence.model import Channel, ChannelState, Features
-from mzseek.evidence.queries import MODES, Flags, Ints, Queries, TrainingSet, ion_mode
+from mzseek.evidence.queries import MODES, Flags, Ints, Queries, TrainingSet
 from mzseek.evidence.ranker import fit_logit
 from mzseek.fragments import (
     KINDS,
@@ -120,7 +120,7 @@ def pair_inputs(queries: Queries, worth: Floats, ppm: float, least: float) -> Pa
 
 def adduct_of(spectrum: Spectrum) -> str:
     """Adduct as stated; [M+H]+, or [M-H]- in negative mode, where none is."""
-    return spectrum.adduct or ("[M-H]-" if ion_mode(spectrum) < 0 else "[M+H]+")
+    return spectrum.adduct or ("[M-H]-" if spectrum.polarity < 0 else "[M+H]+")
 
 
 def peaks_of_spectra(spectra: Sequence[Spectrum], ppm: float, least: float) -> PeakTable:

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import DESCRIPTORS, descriptors, parse_molecule
 from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import Ragged, gather_indices, pointers, ranges
 from mzseek.fragments import FragmentTable, fragment_table, join_tables, table_of
-from mzseek.library.similarity import PeakLists, PrecursorIons, polarity_of
+from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.similarity.packed import Words, pack_words, unpack_words
@@ -273,7 +272,7 @@ class Queries:
     @cached_property
     def modes(self) -> npt.NDArray[np.int8]:
         """1 for positive, −1 for negative, 0 where neither charge, adduct nor record states it."""
-        return np.array([ion_mode(spectrum) for spectrum in self.spectra], np.int8)
+        return np.array([spectrum.polarity for spectrum in self.spectra], np.int8)
 
     def rows(self, spectra: npt.NDArray[np.integer]) -> Ints:
         """Rows of the candidates of some spectra."""
@@ -334,13 +333,6 @@ class Queries:
             members=queries.candidates[order],
             labels=queries.labels[order],
         )
-
-
-def ion_mode(spectrum: Spectrum) -> int:
-    """1 for positive, −1 for negative, 0 where neither charge, adduct nor record states it."""
-    if spectrum.charge is None and spectrum.adduct is not None:
-        return 1 if parse_adduct(spectrum.adduct).charge > 0 else -1
-    return polarity_of(spectrum)
 
 
 def content_hash(spectrum: Spectrum) -> int:

@@ -7,11 +7,17 @@ callable that gets ``(where, reason)`` as two arguments.
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from mzseek.core.errors import Reason
+from mzseek.core.errors import DatasetError, Reason
+from mzseek.io.text_tables import cell_text, text_cell
+from mzseek.io.writing import atomic_file
 
 Report = Callable[[str, str], object]
+
+SKIPPED_FILE = "rejects.tsv"  # of the folders that mzseek writes
+_HEADER = "where\treason\n"
 
 MAX_KINDS = 200
 OTHER = "other reasons"
@@ -104,3 +110,30 @@ class SkippedGroups:
     def by_count(self) -> list[ReasonGroup]:
         """Return the kinds, the most frequent first, `OTHER` last; counts add up to ``total``."""
         return sorted(self._groups.values(), key=lambda g: (g.kind == OTHER, -g.count))
+
+
+def write_skipped(path: Path, records: Iterable[tuple[str, str]]) -> None:
+    """Write skipped records as a table: where each was, and why."""
+    with atomic_file(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        stream.write(_HEADER)
+        stream.writelines(f"{text_cell(where)}\t{text_cell(why)}\n" for where, why in records)
+
+
+def read_skipped(path: Path) -> list[tuple[str, str]]:
+    """Read a table of `write_skipped`; raises `DatasetError` where it is damaged."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path}: is damaged (byte {error.start + 1} is no text)") from error
+    if not text.startswith(_HEADER):
+        raise DatasetError(f"{path}: is damaged (it does not begin with where, tab, reason)")
+    records = []
+    for number, line in enumerate(text.split("\n")[1:], 2):
+        where, tab, reason = line.partition("\t")
+        if line and (not tab or "\t" in reason):
+            raise DatasetError(f"{path}: line {number} is damaged (expected where, tab, reason)")
+        if line:
+            records.append((cell_text(where), cell_text(reason)))
+    return records

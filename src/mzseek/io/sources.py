@@ -6,18 +6,19 @@ import gzip
 import hashlib
 import io
 import os
-import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
 import zstandard
 
 from mzseek.core.errors import InputError
+from mzseek.core.text import shorten
 
 # Text. A line of a table holds a whole spectrum, which takes some 3 million characters at most.
 MAX_LINE = 4_000_000  # bytes
@@ -75,9 +76,7 @@ _DAMAGE = (
 _BLOCK = 1 << 20
 # Four bytes of zstd may unfold into 128 kilobytes: this many into 32 megabytes.
 _ZSTD_BLOCK = 1 << 10
-# What is kept of a line that is too long.
-_SHOWN = 1_000
-_LINE_END = re.compile(rb"\r?\n|\r(?=[^\n])")
+_SHOWN = 1_000  # characters that are kept of a line that is too long
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind one more byte, where parallel zstd writes its own notes
@@ -110,7 +109,7 @@ class Source:
                 return Stream(stored, self.name)
             return Stream(self._unpack(stored), self.name, stored)
         except (*_DAMAGE, OSError, ValueError, struct.error) as error:  # the last two: zip headers
-            raise InputError(self.name, f"cannot be opened ({_short(error)})") from error
+            raise InputError(self.name, f"cannot be opened ({shorten(str(error), 150)})") from error
 
     def head(self, size: int = 65536) -> bytes:
         """Return the first bytes, for recognising the format."""
@@ -132,7 +131,9 @@ class Stream:
         try:
             data = self._stream.read(size)
         except (*_DAMAGE, OSError) as error:
-            raise InputError(self._name, f"damaged or cut short ({_short(error)})") from error
+            raise InputError(
+                self._name, f"damaged or cut short ({shorten(str(error), 150)})"
+            ) from error
         self._unpacked += len(data)
         if self._packed is None or self._unpacked <= RATIO_FROM:
             return data
@@ -146,12 +147,6 @@ class Stream:
 
     def __exit__(self, *_: object) -> None:
         self._stream.close()
-
-
-def _short(error: Exception) -> str:
-    """Return a library's message as part of one line; some quote what they were given."""
-    text = " ".join(str(error)[:1_000].split())
-    return text if len(text) <= 150 else text[:149] + "…"
 
 
 def open_source(path: StrPath) -> Source:
@@ -189,7 +184,7 @@ def _unpack_gzip(packed: IO[bytes]) -> IO[bytes]:
 
 
 def _unpack_zstd(packed: IO[bytes]) -> IO[bytes]:
-    return io.BufferedReader(_Blocks(packed, _zstd_blocks(packed)), 1 << 16)
+    return io.BufferedReader(_Blocks(_zstd_blocks(packed), packed), 1 << 16)
 
 
 def _zstd_blocks(packed: IO[bytes]) -> Iterator[bytes]:
@@ -209,11 +204,11 @@ def _zstd_blocks(packed: IO[bytes]) -> Iterator[bytes]:
 
 
 class _Blocks(io.RawIOBase):
-    """A stream of blocks that are made of another stream."""
+    """A stream of blocks, which closes the stream that they are made of."""
 
-    def __init__(self, stream: IO[bytes], blocks: Iterator[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, blocks: Iterable[bytes], stream: IO[bytes] | None = None) -> None:
         self._blocks = filter(None, blocks)
+        self._stream = stream
         self._ready = memoryview(b"")
 
     def readable(self) -> bool:
@@ -227,7 +222,8 @@ class _Blocks(io.RawIOBase):
         return size
 
     def close(self) -> None:
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
         super().close()
 
 
@@ -244,86 +240,39 @@ def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
     neither is read as Latin-1, which only free text (names, comments) is ever written in. A line
     past `MAX_LINE` bytes comes as a `LongLine`, so that a binary blob cannot fill the memory.
     """
-    number = 0
-    pending = b""
-    skipped: str | None = None  # what is shown of the long line that we are in
-    for block in _utf8_blocks(stream):
-        pending += block
-        if skipped is not None:
-            line_end = _LINE_END.search(pending)
-            if line_end is None:
-                pending = _last_return(pending)
-                continue
+    head = stream.read(_BLOCK)
+    is_utf16 = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    blocks = _Blocks(chain([head], iter(lambda: stream.read(_BLOCK), b"")))
+    text = io.TextIOWrapper(
+        io.BufferedReader(blocks, 1 << 16),
+        encoding="utf-16" if is_utf16 else "utf-8-sig",
+        errors="replace" if is_utf16 else "surrogateescape",
+    )
+    number, pending = 0, ""
+    while block := text.read(_BLOCK):
+        *lines, pending = (pending + block).split("\n")
+        for line in lines:
             number += 1
-            yield number, LongLine(skipped + "\n")
-            skipped, pending = None, pending[line_end.end() :]
-        end = pending.rfind(b"\n") + 1 or pending.rfind(b"\r", 0, -1) + 1
-        if end == 0:
-            if len(pending) > MAX_LINE + 1:  # its last byte may be half of an end
-                skipped, pending = _decode(pending[:_SHOWN]).rstrip("\n"), _last_return(pending)
-            continue
-        whole, pending = pending[:end], pending[end:]
-        for line in _whole_lines(whole):
-            number += 1
-            yield number, line
-    if skipped is not None:
-        yield number + 1, LongLine(skipped + ("\n" if pending else ""))
-        return
-    for line in _split(_decode(pending)):
-        number += 1
-        yield number, line
+            if len(line) <= MAX_LINE and line.isascii():
+                yield number, line + "\n"
+            else:
+                yield number, _checked_line(line, "\n")
+        pending = pending[: MAX_LINE + 1]  # enough to be marked when it ends
+    if pending:
+        yield number + 1, _checked_line(pending, "")
 
 
-def _last_return(data: bytes) -> bytes:
-    """Return a carriage return at the end, which may be half of a line's end."""
-    return data[-1:] if data.endswith(b"\r") else b""
-
-
-def _whole_lines(data: bytes) -> list[str]:
-    lines = _split(_decode(data))
-    if len(data) <= MAX_LINE:
-        return lines
-    limit = MAX_LINE + len("\n")
-    return [line if len(line) <= limit else LongLine(line[:_SHOWN] + "\n") for line in lines]
-
-
-def _utf8_blocks(stream: Readable) -> Iterator[bytes]:
-    """Yield the stream as UTF-8 without its byte-order mark."""
-    block = stream.read(_BLOCK)
-    if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
-        while block:
-            yield decoder.decode(block).encode()
-            block = stream.read(_BLOCK)
-        yield decoder.decode(b"", True).encode()
-        return
-    block = block.removeprefix(codecs.BOM_UTF8)
-    while block:
-        yield block
-        block = stream.read(_BLOCK)
-
-
-def _decode(data: bytes) -> str:
-    """Decode whole lines; one that is not UTF-8 is taken for Latin-1."""
+def _checked_line(line: str, end: str) -> str:
+    """Mark a line that is too long, and read one with bytes that are no UTF-8 as Latin-1."""
+    data = line.encode(errors="surrogateescape")
+    is_long = len(data) > MAX_LINE
+    if is_long:
+        data = line[:_SHOWN].encode(errors="surrogateescape")
     try:
-        text = data.decode("utf-8")
+        text = data.decode()
     except UnicodeDecodeError:
-        text = "\n".join(_decode_line(line) for line in data.split(b"\n"))
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def _decode_line(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line.decode("latin-1")
-
-
-def _split(text: str) -> list[str]:
-    """Lines with their ends (`str.splitlines` would also split at form feeds and the like)."""
-    lines = [line + "\n" for line in text.split("\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
+        text = data.decode("latin-1")
+    return LongLine(text + end) if is_long else text + end
 
 
 def content_hash(path: Path) -> str:
@@ -419,7 +368,7 @@ def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     stream = archive.open(info)
     if info.compress_type in _UNPACKED_WHOLE:
         blocks = iter(lambda: stream.read(_SMALL_READS), b"")
-        return io.BufferedReader(_Blocks(stream, blocks), _SMALL_READS)
+        return io.BufferedReader(_Blocks(blocks, stream), _SMALL_READS)
     return stream
 
 

@@ -1,6 +1,6 @@
 """Building a library, and adding to one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from mzseek.core.ragged import pointers
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.arrays import save_array
 from mzseek.io.manifest import SourceGuard, ensure_replaceable
-from mzseek.io.text_tables import text_cell
+from mzseek.io.skipped import SKIPPED_FILE, Report, read_skipped, write_skipped
 from mzseek.library.library import (
     INTENSITIES,
     KIND,
@@ -32,10 +32,8 @@ from mzseek.library.library import (
     RECORD_COLUMNS,
     RECORD_SCHEMA,
     RECORDS,
-    REJECTS,
     Library,
 )
-from mzseek.library.similarity import polarity_of
 from mzseek.parallel import Progress, silent
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.records import UniqueNames
@@ -43,7 +41,6 @@ from mzseek.version import __version__
 
 Floats = npt.NDArray[np.float64]
 
-_HEAD = "where\treason\n"
 _EVERY = 500  # spectra between two reports of progress
 
 
@@ -109,21 +106,19 @@ def _make(files: list[Path], out: Path, old: Library | None, progress: Progress)
     guard = SourceGuard(files)
     builder = _Builder(old)
     before = len(builder.records)
-    for path in files:
-        for spectrum in read_spectra(path, builder.skip):
-            builder.add(spectrum, path)
-            if len(builder.records) % _EVERY == 0:
-                progress("spectra", len(builder.records))
+    for spectrum, molecule, path in described_spectra(files, builder.skip):
+        builder.add(spectrum, molecule, path)
+        if len(builder.records) % _EVERY == 0:
+            progress("spectra", len(builder.records))
     progress("spectra", len(builder.records))
     if len(builder.records) == before:
         where, why = next(iter(builder.skipped), ("", ""))
         first = f" (first: {where}: {why})" if where else ""
         raise LibraryError(f"no usable reference spectrum in the files{first}")
-    listed = old.rejects_text() if old else _HEAD
+    skipped = read_skipped(old.folder / SKIPPED_FILE) if old else []
     with atomic_directory(out) as folder:
         builder.write(folder)
-        listed += "".join(f"{text_cell(at)}\t{text_cell(why)}\n" for at, why in builder.skipped)
-        (folder / REJECTS).write_text(listed, encoding="utf-8")
+        write_skipped(folder / SKIPPED_FILE, [*skipped, *builder.skipped])
         guard.ensure_unchanged()
         sources = [{"name": path.name, "sha256": guard.hashes[path]} for path in files]
         MANIFEST.write(
@@ -138,8 +133,29 @@ def _make(files: list[Path], out: Path, old: Library | None, progress: Progress)
     return Library.open(out)
 
 
+def described_spectra(
+    paths: Iterable[Path], report: Report, keep_stereo: bool = False
+) -> Iterator[tuple[Spectrum, DescribedMolecule, Path]]:
+    """Read spectra with their molecules in standard form; report those without a usable structure.
+
+    A structure is taken from the fields for SMILES and for InChI, whichever of the two stands in
+    which; an InChI may lack its prefix.
+    """
+    described: dict[tuple[str, str], DescribedMolecule | Reason] = {}
+    for path in paths:
+        for spectrum in read_spectra(path, report):
+            fields = (spectrum.metadata.get("smiles", ""), spectrum.metadata.get("inchi", ""))
+            if fields not in described:
+                described[fields] = describe_first(fields, keep_stereo)
+            molecule = described[fields]
+            if isinstance(molecule, Reason):
+                report(f"{path}: {spectrum.identifier}", molecule)
+            else:
+                yield spectrum, molecule, path
+
+
 class _Builder:
-    """Reference spectra on their way into a library, those of an old one first."""
+    """Collects the reference spectra of a library, those of an old one first."""
 
     def __init__(self, old: Library | None) -> None:
         self.skipped: list[tuple[str, str]] = []
@@ -154,7 +170,6 @@ class _Builder:
         if old:
             self._mz = np.split(old.peaks.values, old.peaks.pointers[1:-1])
             self._intensities = np.split(old.peaks.weights, old.peaks.pointers[1:-1])
-        self._described: dict[tuple[str, str], DescribedMolecule | str] = {}
         self._index = {_identity(molecule): row for row, molecule in enumerate(self.molecules)}
         self._names = UniqueNames()
         self._seen: dict[tuple[object, ...], str] = {}
@@ -166,16 +181,9 @@ class _Builder:
         """Note a record that is skipped."""
         self.skipped.append((where, reason))
 
-    def add(self, spectrum: Spectrum, path: Path) -> None:
+    def add(self, spectrum: Spectrum, molecule: DescribedMolecule, path: Path) -> None:
         """Add a spectrum, or skip it."""
         metadata = spectrum.metadata
-        fields = (metadata.get("smiles", ""), metadata.get("inchi", ""))
-        if fields not in self._described:
-            self._described[fields] = describe_first(fields)
-        molecule = self._described[fields]
-        if isinstance(molecule, str):
-            self.skip(f"{path}: {spectrum.identifier}", molecule)
-            return
         row = {
             "smiles": molecule.smiles, "inchikey": molecule.inchikey14, "formula": molecule.formula,
             "mass": molecule.mass,
@@ -188,7 +196,7 @@ class _Builder:
             "license": metadata.get("license") or metadata.get("licence", ""),
         }  # fmt: skip
         record = {name: values.get(name, "") for name in RECORD_COLUMNS}
-        mode = polarity_of(spectrum)
+        mode = spectrum.polarity
         key = _key(index, mode, record, spectrum.mz, spectrum.intensities)
         if key in self._seen:
             reason = Reason(f"is a duplicate (of {self._seen[key]})", "duplicate")

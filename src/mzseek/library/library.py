@@ -47,7 +47,7 @@ _FIELDS = {
 MANIFEST = Manifest(KIND, LibraryError, AGAIN, _FIELDS, versions=(1,))
 POINTERS, MZ, INTENSITIES = "pointers.npy", "mz.npy", "intensities.npy"
 PRECURSORS, MODES, MOLECULE_OF = "precursors.npy", "modes.npy", "molecule_of.npy"
-RECORDS, MOLECULES, REJECTS = "records.parquet", "molecules.parquet", "rejects.tsv"
+RECORDS, MOLECULES = "records.parquet", "molecules.parquet"
 RECORD_COLUMNS = (
     "identifier", "adduct", "collision_energy", "instrument_type", "contributor", "license",
     "source",
@@ -342,10 +342,6 @@ class Library(Tabular):
     def check(self) -> None:
         """Read every file once more and compare its checksum; raises `LibraryError`."""
         MANIFEST.check_files(self.folder, self.manifest, checksums=True, anew=True)
-
-    def rejects_text(self) -> str:
-        """Return the list of skipped records as it stands in the file: where, a tab, why."""
-        return (self.folder / REJECTS).read_text(encoding="utf-8")
 
     def search(
         self,

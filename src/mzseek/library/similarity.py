@@ -64,20 +64,13 @@ def peak_lists(spectra: Iterable[Spectrum]) -> tuple[PeakLists, PrecursorIons]:
         mz.append(cleaned[0])
         heights.append(cleaned[1])
         precursors.append(spectrum.precursor_mz)
-        modes.append(polarity_of(spectrum))
+        modes.append(spectrum.polarity)
     lengths = np.array([len(values) for values in mz], np.int64)
     nothing = [np.zeros(0)]
     lists = PeakLists(
         pointers(lengths), np.concatenate(mz or nothing), np.concatenate(heights or nothing)
     )
     return lists, PrecursorIons(np.array(precursors, np.float64), np.array(modes, np.int8))
-
-
-def polarity_of(spectrum: Spectrum) -> int:
-    """1 for positive, −1 for negative, 0 where neither charge nor record tells."""
-    if spectrum.charge:
-        return 1 if spectrum.charge > 0 else -1
-    return {"positive": 1, "negative": -1}.get(spectrum.metadata.get("ionmode", ""), 0)
 
 
 def inverted_index(lists: PeakLists) -> InvertedIndex:

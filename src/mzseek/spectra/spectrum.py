@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import MissingExtra, SpectrumError
 from mzseek.io.sources import MAX_PEAKS
 
@@ -79,6 +80,14 @@ class Spectrum:
         }
         known = {name: value for name, value in stated.items() if value is not None}
         return matchms.Spectrum(self.mz, self.intensities, {**self.metadata, **known})
+
+    @property
+    def polarity(self) -> int:
+        """1 or −1 as the adduct, the charge or the ion mode states; 0 where none does."""
+        charge = parse_adduct(self.adduct).charge if self.adduct else self.charge
+        if charge:
+            return 1 if charge > 0 else -1
+        return {"positive": 1, "negative": -1}.get(self.metadata.get("ionmode", ""), 0)
 
     def __len__(self) -> int:
         return len(self.mz)

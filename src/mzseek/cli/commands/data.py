@@ -112,7 +112,7 @@ def build(
         raise DatasetError("--keep-database is for what --molecules gives, --database is kept")
     from mzseek.database import Database
     from mzseek.datasets.build import build_dataset
-    from mzseek.datasets.files import read_rejects
+    from mzseek.io.skipped import read_skipped
 
     replaces = out.exists() and any(out.iterdir()) if out.is_dir() else False
     source = Database.open(database) if database is not None else molecules or []
@@ -139,7 +139,7 @@ def build(
             say(f"  [yellow]{alone} no rival: any model ranks them first[/yellow]")
     if keep_database is not None:
         say(f"the database of its molecules is kept in {plain(keep_database)}")
-    show_skipped(read_rejects(out / "rejects.tsv"), out / "rejects.tsv")
+    show_skipped(read_skipped(out / "rejects.tsv"), out / "rejects.tsv")
     say_next("mzseek", "data", "check", out)
 
 

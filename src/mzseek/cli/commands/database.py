@@ -341,7 +341,7 @@ def _build(sources: Any, out: Path, **options: Any) -> None:
 
 def show_database(database: "Database") -> None:
     """Print the size and the sources of a database, and the records that were skipped."""
-    from mzseek.datasets.files import read_rejects
+    from mzseek.io.skipped import read_skipped
 
     counts, options = database.manifest["counts"], database.manifest["options"]
     size = sum(file["bytes"] for file in database.manifest["files"].values())
@@ -355,4 +355,4 @@ def show_database(database: "Database") -> None:
     for file in database.manifest["sources"]:
         say(f"  [dim]{plain(file['name'])}  {file['sha256'][:12]}[/dim]")
     skipped_path = database.folder / "rejects.tsv"
-    show_skipped(read_rejects(skipped_path), skipped_path)
+    show_skipped(read_skipped(skipped_path), skipped_path)

@@ -129,10 +129,11 @@ def search(
 
 
 def _show(opened: "Library") -> None:
+    from mzseek.io.skipped import read_skipped
+
     counts = opened.manifest["counts"]
     molecules = pluralize(counts["molecules"], "molecule", "molecules")
     spectra = pluralize(len(opened), "spectrum", "spectra")
     say(f"{plain(opened.folder)}: {spectra} of {molecules}, {counts['peaks']:,} peaks")
-    lines = opened.rejects_text().splitlines()[1:]
-    skipped = [(where, why) for where, _, why in (line.partition("\t") for line in lines)]
-    show_skipped(skipped, opened.folder / "rejects.tsv")
+    skipped_path = opened.folder / "rejects.tsv"
+    show_skipped(read_skipped(skipped_path), skipped_path)

@@ -75,7 +75,7 @@ def prepare(
 
 def show_prepared(prepared: "Prepared", is_new: bool) -> None:
     """What a prepared folder holds."""
-    from mzseek.datasets.files import read_rejects
+    from mzseek.io.skipped import read_skipped
 
     counts = prepared.manifest["counts"]
     size = sum(entry["bytes"] for entry in prepared.manifest["files"].values())
@@ -99,4 +99,4 @@ def show_prepared(prepared: "Prepared", is_new: bool) -> None:
     if not prepared.manifest["candidates"]:
         say("[yellow]No candidate lists were given: nothing to rank.[/yellow]")
     skipped_path = prepared.folder / "rejects.tsv"
-    show_skipped(read_rejects(skipped_path), skipped_path)
+    show_skipped(read_skipped(skipped_path), skipped_path)
