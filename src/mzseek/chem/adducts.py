@@ -5,8 +5,7 @@ and a charge. With molecule mass M, ``n`` molecules, mass shift ``d`` and charge
 
     m/z = (n · M + d − z · mₑ) / |z|
 
-where mₑ is the electron's mass. Written out here, below ``spectra`` and ``chem``, because both
-need it: readers check charge and ion mode, chemistry turns masses into candidates.
+where mₑ is the electron's mass. This module needs no RDKit, since readers of spectra use it, too.
 """
 
 import math

@@ -27,7 +27,7 @@ Positions = list[tuple[float, float]]
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def structure(smiles: str) -> Structure | None:
-    """What is needed to draw a molecule; None where it is none that can be drawn.
+    """Return atoms, bonds and 2D coordinates of a molecule; None if it cannot be drawn.
 
     Returns
     -------

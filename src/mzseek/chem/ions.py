@@ -83,7 +83,7 @@ _CACHED = 65_536
 
 @dataclass(frozen=True)
 class _Needs:
-    """What an ion asks of its molecule, by the parts of its name."""
+    """Conditions of an ion on its molecule, by the parts of its name."""
 
     molecules: int
     charge: int
@@ -271,7 +271,7 @@ class _Structure:
 
 @lru_cache(maxsize=_CACHED)
 def _structure(smiles: str) -> _Structure:
-    """Groups of a molecule; of what cannot be parsed, which nothing can judge, many of each."""
+    """Count groups of a molecule; 99 each if it cannot be parsed, so that no rule excludes it."""
     try:
         molecule = parse_molecule(smiles)
     except MoleculeError:

@@ -11,7 +11,7 @@ REASON_CODES = {
     "too-large": "a record, field or line past its bounds",
     "malformed": "text that the format does not have",
     "bad-number": "a field that is no finite number, or is out of its range",
-    "contradiction": "two values of what can have one",
+    "contradiction": "two values of a field that must have one",
     "duplicate": "an identifier, spectrum or list that was there before",
     "ms1": "a survey scan",
     "ei": "an electron-ionisation spectrum",
@@ -22,7 +22,7 @@ REASON_CODES = {
     "peak-count": "another number of peaks than stated",
     "bad-packing": "peaks that cannot be decoded",
     "no-precursor": "no precursor m/z",
-    "bad-charge": "a charge that is none",
+    "bad-charge": "a text that is no charge",
     "bad-adduct": "an adduct that is malformed, unknown or impossible",
     "no-adduct": "no single adduct",
     "precursor-mismatch": "a precursor m/z that is not that of the molecule and adduct",
@@ -129,7 +129,7 @@ class CacheError(MzseekError):
 
 
 class DatabaseError(MzseekError):
-    """A molecule database that is missing, damaged, or asked for what it does not have."""
+    """A molecule database that is missing or damaged, or a query that it cannot answer."""
 
 
 class LibraryError(MzseekError):
@@ -169,7 +169,7 @@ class BundleError(MzseekError):
 
 
 class ExperimentError(MzseekError):
-    """A description of an experiment that is damaged, or asks for what is not there."""
+    """A description of an experiment that is damaged, or names something that does not exist."""
 
 
 class AnnotationError(MzseekError):

@@ -81,7 +81,7 @@ class Part(NamedTuple):
 
 
 def _arrow_part(path: Path) -> Part:
-    """A described chunk on disk."""
+    """Open a described chunk on disk."""
 
     def opened(options: Any = None) -> Any:
         # Not memory-mapped: pages that were read would count as this process's own.
@@ -111,7 +111,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _stored_part(store: Database) -> Part:
-    """The molecules of a store as one more part, before all others."""
+    """Return the molecules of a store as a part that precedes all others."""
     schema = part_schema(store.fingerprint)
 
     def rows(start: int, end: int) -> pa.Table:
@@ -123,9 +123,9 @@ def _stored_part(store: Database) -> Part:
 
 
 class Parts:
-    """The folder of a build that goes on.
+    """Folder of an unfinished build, with the described molecules of each chunk.
 
-    The plan names sources, options and versions: parts of another plan are thrown away.
+    The plan names sources, options and versions: parts of another plan are removed.
     """
 
     def __init__(self, folder: Path, plan: dict[str, Any]) -> None:
@@ -147,15 +147,15 @@ class Parts:
             raise WriteError(folder, f"cannot be made ({error.strerror})") from error
 
     def arrow(self, chunk: int) -> Path:
-        """File of a chunk's molecules."""
+        """Return the path of a chunk's molecules."""
         return self.folder / f"part-{chunk:06d}.arrow"
 
     def skipped_path(self, chunk: int) -> Path:
-        """File of the records skipped in a chunk, and of what the other file must be."""
+        """Return the path of a chunk's skipped records and metadata."""
         return self.folder / f"part-{chunk:06d}.rejects.json"
 
     def done(self, chunk: int, records: int) -> bool:
-        """Whether a chunk of so many records has been described, and is there as it was written."""
+        """Whether a chunk of so many records has been described and is intact."""
         try:
             metadata = self._metadata(chunk)
         except DatabaseError:  # a kill while parts were being removed may have left either file
@@ -168,7 +168,7 @@ class Parts:
         )
 
     def write(self, chunk: int, batches: list[DescribedBatch]) -> None:
-        """Keep a chunk."""
+        """Write a chunk."""
         table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
         table = table.take(pc.sort_indices(table, [("mass", "ascending"), ("place", "ascending")]))
         skipped = [list(reject) for batch in batches for reject in batch.skipped]
@@ -187,11 +187,11 @@ class Parts:
                 beside.write_text(json.dumps(metadata), encoding="utf-8")
 
     def read(self, chunk: int) -> Part:
-        """A chunk's molecules."""
+        """Open a chunk's molecules."""
         return _arrow_part(self.arrow(chunk))
 
     def read_rejects(self, chunks: int) -> Iterator[tuple[str, str]]:
-        """Skipped records, in the order of the sources."""
+        """Yield skipped records in the order of the sources."""
         for chunk in range(chunks):
             yield from ((where, reason) for where, reason in self._metadata(chunk)["rejects"])
 
@@ -217,11 +217,11 @@ def describe_all(
     keep_stereo: bool = False,
     before_writing: Callable[[], None] = lambda: None,
 ) -> tuple[int, int]:
-    """Describe every record into parts; returns how many chunks there are, and how many records.
+    """Describe every record into parts; return the numbers of chunks and of records.
 
-    Chunks that an earlier, interrupted build has described are read past.
+    Chunks that an earlier, interrupted build has described are skipped.
     """
-    on_their_way: deque[tuple[int, bool]] = deque()  # chunk of each batch, and if it is the last
+    submitted: deque[tuple[int, bool]] = deque()  # chunk of each batch, and if it is the last
     chunks = done = read = 0
 
     def batches() -> Iterator[RecordsAt]:
@@ -233,13 +233,13 @@ def describe_all(
                 done += len(chunk_records)
                 continue
             for start in range(0, len(chunk_records), BATCH):
-                on_their_way.append((chunk, start + BATCH >= len(chunk_records)))
+                submitted.append((chunk, start + BATCH >= len(chunk_records)))
                 yield RecordsAt(chunk_records[start : start + BATCH], chunk * CHUNK + start)
 
     gathered: list[DescribedBatch] = []
     work = partial(describe_records, kind=kind, keep_stereo=keep_stereo)
     for result in engine.results(work, batches()):
-        chunk, is_last = on_their_way.popleft()
+        chunk, is_last = submitted.popleft()
         gathered.append(result)
         done += result.table.num_rows + len(result.skipped)
         progress("molecules", done, total)
@@ -288,7 +288,7 @@ def merge_parts(parts: Sequence[Part], schema: pa.Schema, path: Path, progress: 
 
 
 def merge_equal(table: pa.Table) -> pa.Table:
-    """Rows sorted by mass, key and place, with those of one key and mass merged."""
+    """Sort rows by mass, key and place, and merge those of one key and mass."""
     order = [("mass", "ascending"), ("key", "ascending"), ("place", "ascending")]
     table = table.take(pc.sort_indices(table, order)).combine_chunks()
     if table.num_rows < 2:
@@ -310,7 +310,7 @@ def merge_equal(table: pa.Table) -> pa.Table:
 
 
 def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray:
-    """The lists of each run of rows strung together, no value twice."""
+    """Concatenate the lists of each run of rows, without duplicates."""
     offsets = lists.offsets.to_numpy()[borders].astype(np.int64)
     values = lists.values
     several = np.flatnonzero((np.diff(borders) > 1) & (np.diff(offsets) > 1))
@@ -328,7 +328,7 @@ def _joined(lists: pa.ListArray, borders: npt.NDArray[np.int64]) -> pa.ListArray
 
 
 def _slices(masses: Sequence[Floats], total: int) -> Iterator[tuple[float, float]]:
-    """Ranges of mass that hold about the same number of rows; equal masses are never parted."""
+    """Yield ranges of mass with about equally many rows; equal masses are never separated."""
     sample = np.sort(np.concatenate([np.empty(0), *(of_part[::_SAMPLE] for of_part in masses)]))
     parts = max(1, -(-total // _SLICE))
     cuts: list[float] = []
@@ -349,8 +349,8 @@ def build_database(
 ) -> Database:
     """Build a store from lists of molecules.
 
-    Interrupted, it goes on where it was when it is called again with the same sources and options:
-    described molecules lie in a folder beside ``out`` until the store is whole.
+    An interrupted build continues when it is called again with the same sources and options:
+    described molecules are in a folder beside ``out`` until the store is complete.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def build_database(
         Also make the index of bits for nearest neighbours and mining: 514 bytes a molecule, and
         up to 65,535 molecules more, to fill its last block.
     keep_stereo : bool
-        In SMILES, as the first record of a molecule has it. What is one molecule does not change.
+        In SMILES, as in the first record of a molecule. The identity of molecules does not change.
     engine : Engine
         Where molecules are described; all cores of this machine by default.
     progress : callable of (stage, done, total)
@@ -393,9 +393,9 @@ def add_molecules(
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Database:
-    """Add molecules to a store: a new one is made beside it, and takes its place when it is whole.
+    """Add molecules to a store: a new one is made beside it and replaces it when it is complete.
 
-    Processes that have the old one open go on reading it.
+    Processes that have the old one open continue to read it.
 
     Returns
     -------
@@ -429,7 +429,7 @@ def _make(
     """Describe the molecules of sources, merge them with an old store's, write the new store."""
     unread: list[tuple[str, str]] = []
     guard = SourceGuard(sources.files)
-    # Files are looked into here: those that will not do leave no trace.
+    # Opens the files, so that unusable ones are refused before anything is written.
     records = sources.read(lambda where, reason: unread.append((where, reason)))
     fingerprint = str(options["fingerprint"])
     plan = {
@@ -468,9 +468,9 @@ def _make(
                 _write(folder, described, new, old, options, plan, skipped, progress)
                 guard.ensure_unchanged()
     except WriteError:
-        raise  # what has been described is kept for when there is room
+        raise  # described molecules are kept until there is room
     except (DatabaseError, InputError):
-        shutil.rmtree(working, ignore_errors=True)  # it would not do the next time either
+        shutil.rmtree(working, ignore_errors=True)  # the next attempt would fail as well
         raise
     shutil.rmtree(working, ignore_errors=True)
     return Database.open(out)

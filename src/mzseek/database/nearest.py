@@ -57,7 +57,7 @@ def build_index(molecules: Path, folder: Path, progress: Progress) -> None:
 
 
 def _of_blocks(file: pq.ParquetFile, width: int, size: int) -> Iterator[Words]:
-    """Fingerprints as words, a block's rows at a time: batches may end with row groups."""
+    """Yield fingerprints as words, a block at a time: batches may end with row groups."""
     waiting: list[Words] = []
     for batch in file.iter_batches(8_192, columns=["fingerprint"]):
         waiting.append(as_words(batch.column(0), width))
@@ -71,7 +71,7 @@ def _of_blocks(file: pq.ParquetFile, width: int, size: int) -> Iterator[Words]:
 
 
 def as_words(column: Any, width: int) -> Words:
-    """A column of fixed size as words, shape (rows, width / 8)."""
+    """View a column of fixed size as words, shape (rows, width / 8)."""
     buffer = np.frombuffer(column.buffers()[1], np.uint8)
     start = column.offset * width
     packed = buffer[start : start + len(column) * width]
@@ -79,7 +79,7 @@ def as_words(column: Any, width: int) -> Words:
 
 
 def _add_up(part: Words, queries: Words, used: Ints, common: npt.NDArray[Any]) -> None:
-    """Add the bits in common, word by word, without making anything new for each."""
+    """Count common bits word by word, in arrays that are allocated once."""
     both = np.empty(common.shape, np.uint64)
     bits = np.empty(common.shape, np.uint8)
     for word in used:
@@ -95,9 +95,9 @@ class Nearest:
     ----------
     folder : Path
     path : callable of a name, optional
-        Where its files are to be read; in the folder by default.
+        Paths of its files by name; those in the folder by default.
     molecules, words : int, optional
-        What it must be an index of: so many molecules, so many words in a fingerprint.
+        Expected number of molecules, and of words in a fingerprint.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Nearest:
         self.size = size
 
     def similarities(self, queries: Words, start: int, end: int) -> Floats:
-        """Tanimoto of queries (uint64, shape (queries, words)) with the rows from start to end.
+        """Return Tanimoto of queries (uint64, shape (queries, words)) with rows from start to end.
 
         The result is float64, shape (queries, end - start).
         """
@@ -147,13 +147,13 @@ class Nearest:
         )
 
     def fingerprints(self, rows: Ints) -> Words:
-        """Packed fingerprints of these molecules, shape (rows, words)."""
+        """Return packed fingerprints of molecules, shape (rows, words)."""
         return np.asarray(self.words[rows // self.size, :, rows % self.size])
 
     def search(
         self, fingerprint: npt.NDArray[np.uint8], count: int, least: float = 0.0
     ) -> tuple[Ints, Floats]:
-        """Rows of the most similar molecules, and their similarities, falling; ties by row.
+        """Return rows of the most similar molecules and their falling similarities; ties by row.
 
         The fingerprint is packed; at most ``count`` rows, none less similar than ``least``.
         """
@@ -163,7 +163,7 @@ class Nearest:
         rows, values = np.empty(0, np.int64), np.empty(0)
         promising = self._by_promise(int(np.bitwise_count(query).sum()))
         threads = os.cpu_count() or 1
-        with ThreadPoolExecutor(threads) as pool:  # counting lets go of Python's lock
+        with ThreadPoolExecutor(threads) as pool:  # counting releases the GIL
             while wave := list(islice(promising, 2 * threads)):
                 needed = max(least, values[-1] if len(values) == count else 0.0)
                 blocks = [block for block, reach in wave if reach >= needed]
@@ -178,7 +178,7 @@ class Nearest:
         return rows, values
 
     def _of_block(self, query: Words, needed: float, count: int, block: int) -> tuple[Ints, Floats]:
-        """Rows of a block that are similar enough to be among the best, and their similarities."""
+        """Return the rows of a block that may be among the best, and their similarities."""
         start = block * self.size
         similarity = self.similarities(query, start, min(start + self.size, len(self.counts)))[0]
         if len(similarity) > count:  # keep ties with the last: the first row of them is taken
@@ -187,7 +187,7 @@ class Nearest:
         return fits + start, similarity[fits]
 
     def _by_promise(self, size: int) -> Iterator[tuple[int, float]]:
-        """Blocks, the most promising first, with the highest similarity that each can have."""
+        """Yield blocks and the highest similarity possible in each, the highest first."""
         if not len(self.counts):
             return
         starts = np.arange(0, len(self.counts), self.size)

@@ -18,17 +18,17 @@ _SHARED = 16
 
 
 class Truth(NamedTuple):
-    """A molecule that negatives are wanted for.
+    """A molecule to mine negatives for.
 
     Attributes
     ----------
     number : int
-        The caller's own; also seeds a random choice.
+        Chosen by the caller; also seeds a random choice.
     mass : float
     formula, key : str
         Formula, and first InChIKey block.
     fingerprint : bytes
-        Packed, of the store's kind; for a molecule that the store has, its own is taken.
+        Packed, of the store's kind; that of the store is used for a molecule that it has.
     """
 
     number: int
@@ -50,7 +50,7 @@ class Mined(NamedTuple):
     similarities : float64 array
         Tanimoto to the molecule.
     total : int
-        How many there were to choose from.
+        Number of molecules that were chosen from.
     row : int
         Row of the molecule itself in the store, -1 where it is not there. Similarities are to the
         form that it has there.
@@ -75,7 +75,7 @@ def mine(
     engine: Engine | None = None,
     progress: Progress = silent,
 ) -> Iterator[Mined]:
-    """Negatives for many molecules.
+    """Mine negatives for many molecules.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def mine(
 
 
 def _opened(folder: str, version: str) -> Database:
-    """The store, if it is still the one that was meant."""
+    """Open the database of this version; another one that has replaced it is refused."""
     database = Database.open(folder)
     if database.manifest["files"][MOLECULES]["sha256"] != version:
         raise DatabaseError(f"{folder}: was replaced since it was opened; open it again")
@@ -136,7 +136,7 @@ def _mine_batch(
     ppm: float,
     seed: int,
 ) -> list[Mined]:
-    """Mine for molecules that are neighbours in mass: what their windows share is read once."""
+    """Mine for neighbours in mass: rows that their windows share are read once."""
     masses = np.array([truth.mass for truth in truths])
     # Of one formula all have one mass, up to how it was summed and rounded.
     width = masses * ppm * 1e-6 if by == "mass" else np.full(len(masses), SAME_MASS)
@@ -181,7 +181,7 @@ def _mine_batch(
 def _shared_windows(
     low: npt.NDArray[np.integer], high: npt.NDArray[np.integer]
 ) -> Iterator[tuple[int, int]]:
-    """Runs of neighbours with much the same window: comparing all with all wastes little."""
+    """Yield runs of neighbours with similar windows, which are compared at once."""
     first = 0
     for index in range(1, len(low) + 1):
         if index < len(low):

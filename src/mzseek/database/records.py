@@ -19,7 +19,7 @@ from mzseek.io.text_tables import cell_texts
 
 
 class MoleculeRecord(NamedTuple):
-    """One molecule of a source, not looked at yet.
+    """A molecule of a source, not parsed yet.
 
     Attributes
     ----------
@@ -28,14 +28,14 @@ class MoleculeRecord(NamedTuple):
     text : str
         SMILES, or InChI (with or without its prefix), or a MOL block where ``is_block``.
     identifier, name : str
-        What the source calls it; empty where it does not say.
+        As in the source; empty where it states none.
     source : str
         The collection it comes from.
     is_block : bool
         The text is a MOL block.
     is_listed : bool
-        Identifier, name and source are lists in one cell each, as an export has them, and the
-        identifiers say their sources themselves.
+        Identifier, name and source are lists in one cell each, as in an export, and identifiers
+        include their sources.
     feature : str or None
         The feature that it is a candidate for; None where its file names none.
     """
@@ -50,7 +50,7 @@ class MoleculeRecord(NamedTuple):
     feature: str | None = None
 
 
-# Reads the records of a file, given who hears of skipped ones and the name of the collection.
+# Yields the records of a file; gets a report for skipped records and the collection's name.
 Reader = Callable[[Report, str], Iterator[MoleculeRecord]]
 
 
@@ -61,7 +61,7 @@ class Sources:
     Attributes
     ----------
     read : callable of a report
-        Gives the records, the same in the same order every time.
+        Yields the records, in the same order every time.
     files : tuple of Path
         The files that they come from; their content is part of what makes a store.
     options : dict
@@ -74,7 +74,7 @@ class Sources:
 
 
 def part_schema(kind: str) -> pa.Schema:
-    """Columns of described molecules, before equal ones are merged."""
+    """Return the columns of described molecules, before equal ones are merged."""
     return pa.schema(
         [
             ("key", pa.string()),
@@ -92,12 +92,12 @@ def part_schema(kind: str) -> pa.Schema:
 
 
 def fingerprint_bytes(kind: str) -> int:
-    """Bytes of a packed fingerprint: whole words of 64 bits, so that they can be read as such."""
+    """Return the bytes of a packed fingerprint: whole words of 64 bits."""
     return -(-fingerprint_kind(kind).bits // 64) * 8
 
 
 class DescribedBatch(NamedTuple):
-    """Described records of a batch, in their order, and the others: where and why refused."""
+    """Described records of a batch in their order, and skipped ones with their reasons."""
 
     table: pa.Table
     skipped: list[tuple[str, str]]
@@ -111,7 +111,7 @@ class RecordsAt(NamedTuple):
 
 
 def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> DescribedBatch:
-    """Standardise molecules and compute all that the store keeps of them.
+    """Standardise molecules and compute the columns of the store.
 
     ``kind`` is that of the fingerprints; ``keep_stereo`` is of the SMILES.
     """
@@ -147,7 +147,7 @@ def describe_records(batch: RecordsAt, kind: str, keep_stereo: bool = False) -> 
 
 
 def packed(rows: Sequence[npt.NDArray[np.uint16]], kind: str) -> pa.Array:
-    """Lists of set bits as packed fingerprints, the first bit of each byte highest."""
+    """Pack lists of set bits into fingerprints, the first bit of each byte highest."""
     width = fingerprint_bytes(kind)
     dense = np.zeros((len(rows), 8 * width), bool)
     if len(rows):
@@ -166,7 +166,7 @@ def _listed(record: MoleculeRecord, text: str) -> list[str]:
 
 
 def _identified(record: MoleculeRecord) -> str:
-    """A source's own number, with the source, since 42 is an identifier in many."""
+    """Return an identifier with its source, since 42 is an identifier in many."""
     if not record.identifier or record.is_listed:
         return record.identifier
     return f"{record.source}:{record.identifier}" if record.source else record.identifier

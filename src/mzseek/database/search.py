@@ -61,12 +61,12 @@ class Query(NamedTuple):
 def typed_queries(
     masses: Sequence[float], precursors: Sequence[float], adducts: Sequence[str]
 ) -> list[Query]:
-    """Queries of a command line, numbered; every m/z with every adduct.
+    """Make numbered queries of command-line values; every m/z with every adduct.
 
     Raises
     ------
     AdductError, DatabaseError
-        One of them is no question: all are looked at before the first is answered.
+        A value is invalid; all are checked before the first look-up.
     """
     for mass in masses:
         if not (math.isfinite(mass) and mass > 0):
@@ -77,7 +77,7 @@ def typed_queries(
 
 
 def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[Query]:
-    """Queries of a file.
+    """Read the queries of a file.
 
     Parameters
     ----------
@@ -126,10 +126,9 @@ def read_queries(path: StrPath, adducts: Sequence[str], report: Report) -> list[
 
 
 def look_up(database: Database, query: Query, ppm: float, **capping: Any) -> Matches:
-    """Molecules that a query finds, with how far each is from it, and the query itself.
+    """Look up the molecules of a query; their errors and the query are added as columns.
 
-    The error is that of the mass (of the m/z, for an ion) against the one asked for, in ppm of the
-    latter.
+    Errors are of the mass (or m/z of the ion) against that of the query, in ppm of the latter.
     """
     if query.adduct:
         molecules = database.by_precursor(query.value, query.adduct, ppm, **capping)
@@ -200,7 +199,7 @@ def _no_mass(text: str) -> Reason:
 
 
 def _query(name: str, value: float, adduct: str) -> Query:
-    """A query; `AdductError` where no molecule could make such an ion."""
+    """Make a query; `AdductError` if no molecule could form such an ion."""
     if not adduct:
         return Query(name, value)
     ion = parse_adduct(adduct)
@@ -209,7 +208,7 @@ def _query(name: str, value: float, adduct: str) -> Query:
 
 
 def _positive(text: str) -> float | None:
-    """The number; none where it is no positive one, or written as Python alone reads it (1_0)."""
+    """Return a positive number, or None; numbers that only Python reads (1_0) are none."""
     try:
         value = float(text) if "_" not in text else 0.0
     except ValueError:

@@ -29,7 +29,7 @@ _PACKING = {".gz", ".zst", ".zstd"}
 def file_sources(
     paths: Sequence[StrPath], *, source: str | None = None, columns: dict[str, str] | None = None
 ) -> Sources:
-    """Molecules of SMILES lists, tables, SD files, workbooks and Parquet files.
+    """Return the molecules of SMILES lists, tables, SD files, workbooks and Parquet files.
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def read_molecules(
     source: str | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> Iterator[MoleculeRecord]:
-    r"""Molecules of several files, in the order given.
+    r"""Yield the molecules of several files, in the order given.
 
-    What a file is shows in its content, not in its name. It may be a table with a header (tabs,
+    Formats are recognised by content. A file may be a table with a header (tabs,
     commas, semicolons or bars), a list of SMILES with or without a title behind each, cells
     without a header, SDF, Parquet or a workbook (.xlsx); the texts plain or packed by gzip or zstd.
-    All files are looked into before the first molecule is read.
+    All files are opened before the first molecule is read.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def read_molecules(
 def _reader(
     path: Path, report: Report, origin: str, named: Mapping[str, str]
 ) -> Callable[[], Iterator[MoleculeRecord]]:
-    """The reader of a file, by its content."""
+    """Return the reader of a file, by its content."""
     source = open_source(path)
     is_looked_at = False
     for kind in FORMATS.values():
@@ -118,7 +118,7 @@ def _reader(
 
 
 def _what_is_wrong(source: Source, named: Mapping[str, str]) -> str:
-    """Why a file is no list of molecules, with the columns that it has."""
+    """Say why a file is no list of molecules, with the columns that it has."""
     header = first_line(source)
     if header is None:
         return "the file is empty"
@@ -144,7 +144,7 @@ _HMDB_TABLE = Path("share", "OpenMS", "CHEMISTRY", "HMDB2StructMapping.tsv")
 
 
 def hmdb_sources() -> Sources:
-    """Molecules of the Human Metabolome Database, from the table that pyopenms carries.
+    """Return the molecules of the Human Metabolome Database, from a table in pyopenms.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def hmdb_sources() -> Sources:
 
 
 def hmdb_table() -> Path:
-    """The table inside the pyopenms package; `MzseekError` where there is none."""
+    """Return the path of the table in the pyopenms package; `MzseekError` if there is none."""
     package = importlib.util.find_spec("pyopenms")  # finds it without loading its libraries
     folders = (package.submodule_search_locations or []) if package else []
     path = next((Path(f) / _HMDB_TABLE for f in folders if (Path(f) / _HMDB_TABLE).is_file()), None)
@@ -182,7 +182,7 @@ def _read_hmdb(table: Path, report: Report) -> Iterator[MoleculeRecord]:
 
 
 def _lines(source: Source, report: Report) -> Iterator[tuple[str, str]]:
-    """Where each line of a file stands, and its text."""
+    """Yield the position and text of each line of a file."""
 
     def skip(number: int, reason: str) -> None:
         report(f"{source.name}: line {number}", reason)
@@ -198,7 +198,7 @@ _LONGEST_CID = 18
 
 
 def pubchem_sources(folder: StrPath) -> Sources:
-    r"""Molecules of PubChem's own files in a folder: ``CID-SMILES.gz``, and names beside it.
+    r"""Return the molecules of PubChem's files in a folder: ``CID-SMILES.gz``, and names beside it.
 
     Names are those of ``CID-Title.gz`` where it is there. PubChem sorts both files by CID, so that
     they are read side by side. Either may be unpacked, or packed by zstd.
@@ -245,7 +245,7 @@ def _read_pubchem(files: Sequence[Path], report: Report) -> Iterator[MoleculeRec
 
 
 def _cid_rows(source: Source, report: Report, is_sorted: bool) -> Iterator[tuple[str, int, str]]:
-    """Where, CID and the text behind it; `InputError` at a row out of order, where that matters."""
+    """Yield position, CID and text of rows; `InputError` if they must be sorted and are not."""
     last = -1
     for where, line in _lines(source, report):
         text, tab, rest = line.partition("\t")

@@ -38,7 +38,7 @@ _INNER = frozenset({"row", "bits", "fingerprint"})
 
 @dataclass(frozen=True)
 class Matches(Tabular):
-    """Molecules that a look-up has found.
+    """Molecules found by a look-up.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Matches(Tabular):
         Columns ``row`` (in the store), those of `COLUMNS`, and ``similarity`` where it was a
         search for the nearest.
     total : int
-        How many there were before a cap.
+        Number of molecules before a cap.
     """
 
     table: pa.Table
@@ -56,7 +56,7 @@ class Matches(Tabular):
         return int(self.table.num_rows)
 
     def to_table(self) -> Table:
-        """One row for each molecule."""
+        """Return a table with one row a molecule."""
         names = [name for name in self.table.column_names if name not in _INNER]
         left_out = f"{len(self):,} of {self.total:,}" if self.capped else f"{len(self):,}"
         columns = {
@@ -80,7 +80,7 @@ def capped(
     priorities: Sequence[str] = (),
     mass: float | None = None,
 ) -> Matches:
-    """The first so many of `cascade`, in the order of the table; all without a cap."""
+    """Keep the first molecules of `cascade`, in the order of the table; all without a cap."""
     total = table.num_rows
     if cap is not None and total > cap:
         table = table.take(np.sort(cascade(table, priorities, mass)[:cap]))
@@ -90,13 +90,10 @@ def capped(
 def cascade(
     table: pa.Table, priorities: Sequence[str], mass: float | None = None
 ) -> npt.NDArray[np.int64]:
-    """Rows in the order in which a capped list takes them.
+    """Return rows in the order in which a capped list takes them.
 
-    Those of wanted sources first, then, where a mass was asked for, the nearest by mass, and equal
-    ones by key.
-
-    ``table`` has ``sources``, ``mass`` and ``key``; the most wanted source comes first in
-    ``priorities``.
+    By rank of their sources in ``priorities``, then by distance from ``mass`` where it is given,
+    then by key. ``table`` has the columns ``sources``, ``mass`` and ``key``.
     """
     ranks = source_ranks(table, priorities)
     away = np.zeros(len(ranks))
@@ -107,7 +104,7 @@ def cascade(
 
 
 def source_ranks(table: pa.Table, priorities: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Rank of the most wanted source of each molecule; past the priorities for none."""
+    """Return the best rank of each molecule's sources; past the priorities for none."""
     rank = {name: number for number, name in enumerate(priorities)}
     last = len(rank)
     ranks = [min((rank.get(s, last) for s in sources), default=last)
@@ -126,9 +123,9 @@ Entries = npt.NDArray[np.uint64]
 
 
 def build_entries(molecules: Path, folder: Path, progress: Progress) -> None:
-    """Write the entries of a Parquet file of molecules: 8 bytes a molecule in memory, and on disk.
+    """Write the indices of keys and labelled molecules of a Parquet file: 8 bytes a molecule.
 
-    ``molecules`` has the columns ``key``, ``formula`` and ``mass``; two files go into ``folder``.
+    ``molecules`` has the columns ``key``, ``formula`` and ``mass``.
     """
     file = pq.ParquetFile(molecules)
     total = file.metadata.num_rows
@@ -151,13 +148,13 @@ def build_entries(molecules: Path, folder: Path, progress: Progress) -> None:
 
 
 def entries(texts: Sequence[str], rows: npt.NDArray[np.integer]) -> Entries:
-    """Entries of texts and their rows, in the order given."""
+    """Return index entries of texts and their rows: CRC-32, then row."""
     sums = np.array([zlib.crc32(text.encode()) for text in texts], np.uint64)
     return (sums << _ROW_BITS) | rows.astype(np.uint64)
 
 
 def rows_of(text: str, index: Entries) -> npt.NDArray[np.int64]:
-    """Rows, rising, of all texts with the checksum of this one."""
+    """Return the rising rows of all texts with the checksum of this one."""
     first = np.uint64(zlib.crc32(text.encode())) << _ROW_BITS
     start = np.searchsorted(index, first, side="left")
     end = np.searchsorted(index, first | _ROWS, side="right")
@@ -165,7 +162,7 @@ def rows_of(text: str, index: Entries) -> npt.NDArray[np.int64]:
 
 
 def _mass(formula: str) -> float:
-    """Mass of a formula; no number for one that `parse_formula` does not read."""
+    """Return the mass of a formula; NaN if it cannot be parsed."""
     try:
         return parse_formula(formula).mass
     except MoleculeError:
@@ -181,7 +178,6 @@ _FIELDS = {
     "sources": [{"name": str, "sha256": str}],
     "counts": {"molecules": int, "records": int, "merged": int, "rejects": int},
 }  # fmt: skip
-# The second format has the places of keys and of labelled molecules.
 MANIFEST = Manifest(KIND, DatabaseError, AGAIN, _FIELDS, versions=(2,))
 MOLECULES, MASSES = "molecules.parquet", "masses.npy"
 _CACHED_TABLES, _CACHED_GROUPS = 4, 2  # tables that are kept, and row groups in each at most
@@ -239,14 +235,14 @@ class Database:
         return held if held.parent.is_dir() else self.folder / name
 
     def _as_written(self, name: str) -> Path:
-        """Path of a file whose checksum was compared: now, or before it last changed."""
+        """Return the path of a file after comparing its checksum."""
         path = self._path(name)
         if changed_file({path: self.manifest["files"][name]["sha256"]}):
             raise DatabaseError(f"{self.folder}: {name} has changed; {AGAIN}")
         return path
 
     def check(self, names: Sequence[str] | None = None) -> None:
-        """Read every file, or those named, and compare its checksum, whatever was compared before.
+        """Read every file, or those named, and compare checksums, also if verified before.
 
         Raises
         ------
@@ -260,7 +256,7 @@ class Database:
                 raise DatabaseError(f"{self.folder}: {name} has changed; {AGAIN}")
 
     def check_form(self) -> None:
-        """Make sure that table, masses and index have the form that the manifest says."""
+        """Check that table, masses and index have the form that the manifest states."""
         if self._parquet.metadata.num_rows != len(self.masses):
             raise DatabaseError(f"{self.folder}: {MASSES} and {MOLECULES} differ; {AGAIN}")
         _ = self.keys, self.labelled
@@ -310,7 +306,7 @@ class Database:
         return load_array(path, np.float64, [len(self)], DatabaseError, AGAIN, where)
 
     def check_order(self) -> None:
-        """Make sure, once, that masses rise, which searches in them need."""
+        """Check once that masses rise, which searches need."""
         if not self._is_sorted:
             self._is_sorted = bool((self.masses[1:] >= self.masses[:-1]).all())
             if not self._is_sorted:
@@ -328,7 +324,7 @@ class Database:
             raise DatabaseError(f"{where}: has other columns than expected; {AGAIN}")
         rows, groups = file.metadata.num_rows, file.metadata.num_row_groups
         size = file.metadata.row_group(0).num_rows if groups else 0
-        # Where a row is found rests on groups of one size, but for the last.
+        # The group of a row is computed from the size of all groups but the last.
         if rows != len(self) or groups != -(-rows // max(size, 1)):
             raise DatabaseError(
                 f"{where}: has {rows:,} rows, expected {len(self):,} in groups of one size; {AGAIN}"
@@ -346,7 +342,7 @@ class Database:
         return Nearest(self.folder, self._as_written, molecules=len(self), words=words)
 
     def rows(self, rows: npt.NDArray[np.integer], columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Molecules of these rows, in this order."""
+        """Return the molecules of these rows, in this order."""
         selected = np.asarray(rows, np.int64)
         if not len(selected):
             table = self._parquet.schema_arrow.empty_table().select(list(columns))
@@ -358,7 +354,7 @@ class Database:
         return table.add_column(0, "row", pa.array(selected))
 
     def range(self, start: int, end: int, columns: Sequence[str] = COLUMNS) -> pa.Table:
-        """Molecules of the rows from ``start`` to ``end``."""
+        """Return the molecules of the rows from ``start`` to ``end``."""
         if end <= start:
             return self._parquet.schema_arrow.empty_table().select(list(columns))
         size = self._parquet.metadata.row_group(0).num_rows
@@ -368,13 +364,13 @@ class Database:
         return self._validated(table.slice, start - first * size, end - start)
 
     def batches(self, columns: Sequence[str] = COLUMNS, size: int = 16_384) -> Iterator[pa.Table]:
-        """All molecules, so many at a time."""
+        """Yield all molecules, ``size`` at a time."""
         batches = self._parquet.iter_batches(size, columns=list(columns))
         while (batch := self._read(lambda: next(batches, None))) is not None:
             yield self._validated(pa.Table.from_batches, [batch])
 
     def _groups(self, groups: list[int], columns: Sequence[str]) -> pa.Table:
-        """Groups of rows; the last ones are cached for queries of neighbouring masses."""
+        """Read groups of rows; the last are cached for queries of neighbouring masses."""
         key = (tuple(groups), tuple(columns))
         if key in self._last:
             return self._last[key]
@@ -386,7 +382,7 @@ class Database:
         return table
 
     def _validated(self, make: Callable[..., pa.Table], *what: Any) -> pa.Table:
-        """Make a table, and check that its texts are text: Arrow trusts the bytes of a file."""
+        """Make a table and check that its texts are UTF-8, which Arrow takes for granted."""
 
         def checked() -> pa.Table:
             table = make(*what)
@@ -408,42 +404,41 @@ class Database:
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
         priorities: Sequence[str] = (),
     ) -> Matches:  # fmt: skip
-        """Molecules within ppm of a neutral mass.
+        """Return the molecules within ppm of a neutral mass.
 
         Parameters
         ----------
-        mass : float
-        ppm : float
+        mass, ppm : float
         cap : int, optional
             At most so many: of the sources that come first in ``priorities``, then of the others,
             within a source the nearest by mass.
         priorities : sequence of str
-            Names of sources, the most wanted first.
+            Names of sources, the most preferred first.
         """
         width = _width(mass, ppm)
         return self._between(mass - width, mass + width, mass, cap, priorities)
 
     def rows_by_mass(self, mass: float, ppm: float = 10.0) -> npt.NDArray[np.int64]:
-        """Rows of the molecules within ppm of a neutral mass, rising."""
+        """Return the rising rows of the molecules within ppm of a neutral mass."""
         width = _width(mass, ppm)
         start, end, _ = self._window(mass - width, mass + width)
         return np.arange(start, end)
 
     def by_precursor(self, mz: float, adduct: str, ppm: float = 10.0, **capping: Any) -> Matches:
-        """Molecules whose ion has this m/z; ppm are of the m/z."""
+        """Return the molecules whose ion has this m/z; ppm are of the m/z."""
         ion, width = parse_adduct(adduct), mz * _checked_ppm(ppm) * 1e-6
-        mass = ion.neutral_mass(mz)  # which refuses what is no m/z, or too small a one
+        mass = ion.neutral_mass(mz)  # refuses an m/z that is invalid or too small
         reach = width / ion.slope
         return self._between(mass - reach, mass + reach, mass, **capping)
 
     def by_formula(
         self, formula: str, *, cap: int | None = None, priorities: Sequence[str] = ()
     ) -> Matches:
-        """Molecules of a formula, its elements in any order: see `parse_formula`."""
+        """Return the molecules of a formula, its elements in any order: see `parse_formula`."""
         return capped(self.rows(self.rows_by_formula(formula)), cap, priorities)
 
     def rows_by_formula(self, formula: str) -> npt.NDArray[np.int64]:
-        """Rows of the molecules of a formula, rising."""
+        """Return the rising rows of the molecules of a formula."""
         try:
             parsed = parse_formula(formula)
         except MoleculeError as error:
@@ -455,7 +450,7 @@ class Database:
         return np.union1d(rows, self._rows_of(text, self.labelled, "formula"))
 
     def by_key(self, key: str) -> Matches:
-        """Molecules with this InChIKey, or first block of one."""
+        """Return the molecules with this InChIKey, or first block of one."""
         block = key.strip().upper()[:BLOCK_LENGTH]
         if len(block) != BLOCK_LENGTH or not (block.isascii() and block.isalpha()):
             raise DatabaseError(
@@ -465,7 +460,7 @@ class Database:
         return Matches(self.rows(rows), len(rows))
 
     def by_similarity(self, smiles: str, count: int = 100, least: float = 0.0) -> Matches:
-        """The ``count`` molecules of highest Tanimoto similarity, none below ``least``.
+        """Return the ``count`` molecules of highest Tanimoto similarity, none below ``least``.
 
         The SMILES is standardised as the store's molecules are.
         """
@@ -479,7 +474,7 @@ class Database:
     def many_by_mass(
         self, masses: npt.ArrayLike, ppm: float = 10.0
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Row pointers and rows within ppm of each of many masses.
+        """Return row pointers and rows within ppm of each of many masses.
 
         Mass i matches ``rows[indptr[i]:indptr[i + 1]]``, which `rows` fetches.
         """
@@ -500,7 +495,7 @@ class Database:
         return sorted(names)
 
     def require_sources(self, names: Sequence[str]) -> None:
-        """Refuse a name that no molecule comes from: what prefers it would do as without it."""
+        """Refuse a name that is no source of any molecule: it would have no effect."""
         if not names:
             return
         sources = self.collections()
@@ -514,14 +509,14 @@ class Database:
             )
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """Anything that DuckDB can say about the table ``molecules``, with all cores.
+        """Query the table ``molecules`` by SQL, with DuckDB and all cores.
 
         Raises
         ------
         MissingExtra
             DuckDB is not installed.
         DatabaseError
-            It cannot be asked that, or the table is damaged.
+            The query is invalid, or the table is damaged.
         """
         require("duckdb", "SQL")
         import duckdb
@@ -534,7 +529,7 @@ class Database:
 
     @cached_property
     def _connection(self) -> Any:
-        """DuckDB with a view of the molecules."""
+        """Connection to DuckDB with a view of the molecules."""
         import duckdb
 
         connection = duckdb.connect()
@@ -546,7 +541,7 @@ class Database:
         return connection
 
     def _rows_of(self, text: str, index: Entries, column: str) -> npt.NDArray[np.int64]:
-        """Rows with this text in a column, by the column's index."""
+        """Return the rows with this text in a column, by the column's index."""
         rows = rows_of(text, index)
         texts = self.rows(rows, [column])[column].to_pylist()
         if len({zlib.crc32(found.encode()) for found in (text, *texts)}) > 1:
@@ -560,7 +555,7 @@ class Database:
         self, low: float, high: float, mass: float, cap: int | None = None,
         priorities: Sequence[str] = (),
     ) -> Matches:  # fmt: skip
-        """Molecules of a range of masses: since they are sorted, a range of rows."""
+        """Return the molecules of a range of masses, which is a range of rows."""
         start, end, _ = self._window(low, high)
         table = self.range(start, end).add_column(0, "row", pa.array(np.arange(start, end)))
         return capped(table, cap, priorities, mass)
@@ -568,10 +563,10 @@ class Database:
     def _window(
         self, low: float, high: float, columns: Sequence[str] = ()
     ) -> tuple[int, int, pa.Table]:
-        """First row and end of a range of masses, and columns of it."""
+        """Return first row and end of a range of masses, and columns of its rows."""
         start = int(np.searchsorted(self.masses, low, side="left"))
         end = int(np.searchsorted(self.masses, high, side="right"))
-        # With its neighbours: the table rises, so that if they lie on both sides, none was missed.
+        # With its neighbours, which must lie outside of the range.
         first, last = max(start - 1, 0), min(end + 1, len(self))
         around = self.range(first, last, ["mass", *columns])
         masses = around["mass"].to_numpy()
@@ -586,7 +581,7 @@ class Database:
 
 
 def _width(mass: float, ppm: float) -> float:
-    """Half of a window of masses."""
+    """Return half of a window of masses."""
     if not (np.isfinite(mass) and mass > 0):
         raise DatabaseError(f"mass {mass:g}: expected a positive number")
     return mass * _checked_ppm(ppm) * 1e-6
@@ -599,7 +594,7 @@ def _checked_ppm(ppm: float) -> float:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Manifest of a store, checked for its version and its fields."""
+    """Read the manifest of a store and check its version and fields."""
     manifest, path = MANIFEST.read(folder), folder / MANIFEST.name
     options = manifest["options"]
     bits, expected_bits = options["fingerprint_bits"], fingerprint_kind(options["fingerprint"]).bits

@@ -32,7 +32,7 @@ def set_bands(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> Bands:
-    """Bands of the candidate lists of all measured molecules, or a fold's; one for each molecule.
+    """Compute the band of the candidate list of each measured molecule, of all folds or one.
 
     Parameters
     ----------
@@ -42,14 +42,14 @@ def set_bands(
     fold : str or None
         Molecules that have spectra in it; by default those of all folds, as in the paper.
     fingerprint : str, optional
-        Any kind there is; computed from the molecules unless it is the prepared one.
+        Any kind; computed from the molecules unless it is the prepared one.
     similarity : str
         "bits", "tanimoto", "cosine" or "f1".
     against : "truth" or "pairs"
         The true molecule against its candidates, as in the paper's figures, or all pairs of a list,
         as its theorems need it.
     max_lists : int, optional
-        So many lists at the most, evenly spaced; all by default.
+        Evenly spaced; all by default.
     jobs : int, optional
         Processes for computing fingerprints; all cores by default.
     progress : callable of (stage, done, total)

@@ -1,4 +1,4 @@
-"""Typed batches: slices of a prepared folder as tensors. The one module here that needs torch."""
+"""Batches of a prepared folder as tensors. The only module of this package that needs torch."""
 
 from dataclasses import dataclass
 
@@ -30,18 +30,18 @@ class BatchLists:
     labels: Tensor
 
     def to(self, device: torch.device | str) -> "BatchLists":
-        """The same on another device."""
+        """Copy to a device."""
         return BatchLists(self.rows.to(device), self.counts.to(device), self.labels.to(device))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a step of training or prediction reads.
+    """Input of a step of training or prediction.
 
     Attributes
     ----------
     queries : int64 array, shape (batch,)
-        Which spectra of the prepared folder these are.
+        Indices of the spectra in the prepared folder.
     spectra : SparseRows, shape (batch, bins), or PeakLists
         As the encoder reads them.
     target : SparseRows of ones, shape (batch, bits)
@@ -56,7 +56,7 @@ class Batch:
     lists: dict[str, BatchLists]
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same on another device."""
+        """Copy to a device."""
         lists = {name: part.to(device) for name, part in self.lists.items()}
         return Batch(self.queries, self.spectra.to(device), self.target.to(device), lists)
 
@@ -97,11 +97,11 @@ class BatchMaker:
     def with_lists(
         self, queries: npt.NDArray[np.int64], setting: str, identity: str | None = None
     ) -> npt.NDArray[np.int64]:
-        """Those of the spectra that have a candidate list: see `Slices.with_lists`."""
+        """Return the spectra that have a candidate list: see `Slices.with_lists`."""
         return self.slices.with_lists(queries, setting, identity)
 
     def lists(self, queries: npt.NDArray[np.int64], setting: str) -> BatchLists:
-        """The candidates of the spectra asked for, which must all have a list."""
+        """Return the candidates of spectra, which must all have a list."""
         rows, counts, labels = self.slices.lists(queries, setting)
         return BatchLists(
             SparseRows.from_arrays(*rows, transpose=self.backward_lists),
@@ -112,7 +112,7 @@ class BatchMaker:
     def make(
         self, queries: npt.NDArray[np.int64], settings: tuple[str, ...] | None = None
     ) -> Batch:
-        """The batch of the spectra asked for, with candidates of the settings asked for."""
+        """Make the batch of spectra, with candidates of the settings (all by default)."""
         names = tuple(self.slices.stores) if settings is None else settings
         spectra: SparseRows | PeakLists
         if self.reads == "bins":

@@ -45,7 +45,7 @@ from mzseek.spectra import Spectrum
 from mzseek.spectra.records import UniqueNames
 from mzseek.version import __version__
 
-# Value of `metadata["adduct_from"]` for an adduct that no file has stated.
+# Value of `metadata["adduct_from"]` for an adduct that is not stated.
 INFERRED = "precursor and mass"
 # Reasons for which a spectrum with a structure is skipped.
 _OF_STRUCTURES = {"bad-molecule", "bad-adduct", "no-adduct", "precursor-mismatch"}
@@ -163,7 +163,7 @@ def _agreed(spectrum: Spectrum, molecule: DescribedMolecule, ppm: float) -> Spec
 
 
 def _duplicate_key(spectrum: Spectrum, molecule: DescribedMolecule) -> tuple[object, ...]:
-    """Equal for spectra of one measurement, entered twice or rescaled."""
+    """Return a key that is equal for spectra of one measurement, entered twice or rescaled."""
     relative = np.round(spectrum.intensities / spectrum.intensities.max(), 2)
     strong = relative > 0
     return (
@@ -176,7 +176,7 @@ def _duplicate_key(spectrum: Spectrum, molecule: DescribedMolecule) -> tuple[obj
 
 
 def nearest_similarity(rows: csr_array, others: csr_array) -> npt.NDArray[np.float32]:
-    """Largest Tanimoto similarity of each row to any of the others (0 where there are none)."""
+    """Return the largest Tanimoto similarity of each row to the others (0 if there are none)."""
     nearest = np.zeros(rows.shape[0], dtype=np.float32)
     if others.shape[0]:
         for start, block in tanimoto_blocks(rows, others):
@@ -185,7 +185,7 @@ def nearest_similarity(rows: csr_array, others: csr_array) -> npt.NDArray[np.flo
 
 
 def structure_clusters(rows: csr_array, threshold: float = 0.6) -> npt.NDArray[np.int64]:
-    """Single-linkage clusters: molecules at least ``threshold`` similar are in one cluster.
+    """Cluster by single linkage: molecules at least ``threshold`` similar are in one cluster.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def structure_clusters(rows: csr_array, threshold: float = 0.6) -> npt.NDArray[n
 def join_clusters(
     clusters: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Clusters united wherever they share a label (a formula, say).
+    """Unite clusters that share a label, such as a formula.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def join_clusters(
 def assign_folds(
     clusters: npt.NDArray[np.int64], fractions: Mapping[str, float], seed: int = 0
 ) -> list[str]:
-    """A fold for each molecule, whole clusters at a time.
+    """Assign a fold to each molecule, whole clusters at a time.
 
     Clusters are taken from the largest to the smallest (equal ones in an order drawn from the
     seed), each by the fold that lacks most of its share.
@@ -293,7 +293,7 @@ def draw_candidates(
 
 
 def check_drawable(database: Database, options: BuildOptions) -> None:
-    """Refuse a database whose molecules would tell the truth by their form, or lack a source.
+    """Refuse a database whose form of SMILES would reveal truths, or that lacks a source.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`data check`: what is wrong with a data set, with counts and examples.
+"""Check a data set: faults with counts and examples, for `data check`.
 
 Findings are *faults* (numbers computed on the set would be wrong or missing), *warnings* (numbers
 would be right but may not mean what one thinks), or *notes*.
@@ -45,7 +45,7 @@ _MANY = 0.05
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of trouble, how often it was met, and where, for instance."""
+    """A kind of problem, how often it occurs, and examples."""
 
     name: str
     level: str
@@ -58,25 +58,25 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Everything that a check found, and what it looked at."""
+    """Findings of a check, and the sizes of what was checked."""
 
     counts: dict[str, int]
     findings: list[Finding]
 
     @property
     def faults(self) -> int:
-        """How many things make numbers on this set wrong."""
+        """Number of faults."""
         return sum(f.count for f in self.findings if f.level == "fault")
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain data for JSON."""
         return {"counts": self.counts, "findings": [asdict(f) for f in self.findings]}
 
 
 def check_dataset(
     files: DatasetFiles, *, jobs: int | None = None, progress: Progress = silent
 ) -> CheckReport:
-    """Look a data set over; nothing is changed."""
+    """Check a data set without changing it."""
     data = collect(files.spectra, files.candidates, progress=progress)
     smiles = list(data.smiles)
     table = build_molecule_table(smiles, "morgan2", jobs, progress)
@@ -97,7 +97,7 @@ def check_dataset(
     return CheckReport(counts, findings)
 
 
-# What can be found: how bad it is, and what it means. Levels may be worse where many are found.
+# Level and meaning of each finding; the level may rise with the count.
 _FINDINGS = {
     "unreadable records": ("fault", "rows and entries that cannot be used"),
     "empty candidate lists": ("fault", "nothing to rank"),
@@ -202,7 +202,7 @@ def _spectrum_conflicts(data: Collected, table: MoleculeTable) -> Iterable[Findi
 
 
 def _other_counts(data: Collected, table: MoleculeTable) -> Finding:
-    """Compare a download of MassSpecGym with what the paper says of it."""
+    """Compare counts of a download of MassSpecGym with those of the paper."""
     folds, molecule = data.folds, table.index[data.spectrum_smiles]
     classes = np.where(molecule >= 0, table.inchikey_classes[molecule], -1)
     _, sizes = np.unique(classes, return_counts=True)
@@ -294,7 +294,7 @@ def _revealed_by_form(
     target: npt.NDArray[np.int64],
     table: MoleculeTable,
 ) -> npt.NDArray[np.int64]:
-    """Lists of several candidates in which the truth is written like no other."""
+    """Return lists of several candidates in which only the truth has its form of SMILES."""
     codes: dict[tuple[bool, ...], int] = {}
     used = np.unique(np.concatenate([member, target]))
     form = np.zeros(len(table), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Candidate lists added to a prepared folder: hard negatives, and the molecules that they bring."""
+"""Candidate lists added to a prepared folder: hard negatives, and their new molecules."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -56,7 +56,7 @@ def standard_forms(
 
 
 def truths_of(forms: dict[int, FingerprintedMolecule], kind: str) -> list[Truth]:
-    """Molecules as mining takes them, with fingerprints of this kind packed."""
+    """Make the truths to mine for, with packed fingerprints of this kind."""
     rows = packed([form.bits for form in forms.values()], kind).to_pylist()
     return [
         Truth(number, molecule.rounded_mass, molecule.formula, molecule.key, row)
@@ -65,7 +65,7 @@ def truths_of(forms: dict[int, FingerprintedMolecule], kind: str) -> list[Truth]
 
 
 class ExtraMolecules:
-    """The folder's molecules, and those that lists bring, numbered after them."""
+    """Molecules of a folder, and new ones of added lists, numbered after them."""
 
     def __init__(self, prepared: Prepared, database: Database) -> None:
         self.database = database
@@ -75,7 +75,7 @@ class ExtraMolecules:
         self.forms: list[FingerprintedMolecule] = []
 
     def numbers_of_rows(self, rows: Ints) -> npt.NDArray[np.int32]:
-        """Numbers of molecules of the database; call it before any form is numbered."""
+        """Return numbers of molecules of the database; call it before any form is numbered."""
         distinct, inverse = np.unique(rows, return_inverse=True)
         numbers = np.empty(len(distinct), np.int32)
         texts = self.database.rows(distinct, ["smiles"])["smiles"].to_pylist()
@@ -89,7 +89,7 @@ class ExtraMolecules:
     def numbers_of_truths(
         self, own_rows: Ints, forms: Sequence[FingerprintedMolecule]
     ) -> npt.NDArray[np.int32]:
-        """Numbers of measured molecules as the database has them, or else in standard form.
+        """Return numbers of measured molecules as in the database, or else in standard form.
 
         ``own_rows`` are their rows in the database, -1 where it does not have one.
         """
@@ -103,7 +103,7 @@ class ExtraMolecules:
         return numbers
 
     def new_molecules(self) -> MoleculeTable:
-        """Molecules that the folder does not have yet, in the order of their numbers."""
+        """Return the molecules that are new to the folder, in the order of their numbers."""
         columns = ["smiles", "formula", "mass", "key", "fingerprint"]
         new = self.database.rows(np.array(self.rows, np.int64), columns)
         counts, bits = set_bits(new["fingerprint"])
@@ -147,7 +147,7 @@ def set_bits(packed: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.uint16]]:
 
 
 def negatives_name(kind: str, by: str, keep: int) -> str:
-    """Name of lists of negatives; that they are such, their manifest says.
+    """Return the name of lists of negatives.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def find_dataset(folder: StrPath) -> DatasetFiles:
 
 
 def dataset_of(table: StrPath, folder: StrPath | None = None) -> DatasetFiles:
-    """A table of spectra with the candidate files that lie with it.
+    """Return a table of spectra with the candidate files beside it.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def dataset_of(table: StrPath, folder: StrPath | None = None) -> DatasetFiles:
 
 
 def read_table(path: StrPath, report: Report, intensity_floor: float = 0.0) -> Iterator[Spectrum]:
-    """Spectra with a molecule each; those without one are skipped.
+    """Yield spectra with a molecule each; those without one are skipped.
 
     ``smiles`` and, where the table has it, ``fold`` stand in each spectrum's metadata.
     """
@@ -160,7 +160,7 @@ def write_candidates(path: Path, lists: Iterable[tuple[str, Sequence[str]]]) -> 
 
 @contextlib.contextmanager
 def _gzip_writer(path: Path) -> Iterator[gzip.GzipFile]:
-    """Gzip without name and time in its header, so that equal content makes equal files."""
+    """Open a gzip file without name and time in its header: equal content makes equal files."""
     with (
         atomic_file(path) as partial,
         partial.open("wb") as raw,
@@ -190,7 +190,7 @@ EMPTY_LIST = "empty-list"  # code of the reason, for `data check`
 
 
 def read_candidates(path: StrPath, report: Report) -> Iterator[tuple[str, list[str]]]:
-    """Each molecule's SMILES with its candidates', streamed.
+    """Yield each molecule's SMILES with its candidates'.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def read_candidates(path: StrPath, report: Report) -> Iterator[tuple[str, list[s
 
 
 def _parse(text: str | None) -> tuple[str, Any, str | None]:
-    """Key, value, and why there are none."""
+    """Return key and value of an entry, and the reason if it is malformed."""
     if text is None:
         return "", None, too_long()
     try:
@@ -242,7 +242,7 @@ def _parse(text: str | None) -> tuple[str, Any, str | None]:
 
 
 def _why_not(key: str, candidates: object, seen: dict[int, int]) -> str | None:
-    """Why an entry is skipped; of lists for one key the first stays."""
+    """Say why an entry is skipped, or None; of lists for one key the first is used."""
     if not isinstance(candidates, list) or not all(isinstance(c, str) for c in candidates):
         return Reason("its candidates are not a list of SMILES", "malformed")
     if not candidates:

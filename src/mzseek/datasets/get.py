@@ -41,7 +41,7 @@ def get_molecules(
     folder: StrPath, *, endpoint: str | None = None, revision: str | None = None,
     progress: Progress = silent,
 ) -> Path:  # fmt: skip
-    """MassSpecGym's list of 118 million molecules in ``folder``, as `get_massspecgym`."""
+    """Download MassSpecGym's list of 118 million molecules into ``folder``."""
     folder = Path(folder)
     present = _present(folder, MOLECULES) if revision is None else None
     if present is not None:
@@ -58,7 +58,7 @@ def get_massspecgym(
     revision: str | None = None,
     progress: Progress = silent,
 ) -> DatasetFiles:
-    """MassSpecGym in ``folder``: what is there already stays, the rest is downloaded.
+    """Download MassSpecGym into ``folder``; files that are there are kept.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class TextColumn(Sequence[str]):
 
     @staticmethod
     def write(folder: Path, name: str, values: Iterable[str]) -> None:
-        """Write the column's two files."""
+        """Write the two files of a column."""
         encoded = [value.encode() for value in values]
         ends = np.cumsum([len(value) for value in encoded], dtype=np.int64)
         save_array(folder / f"{name}.ends.npy", ends)
@@ -65,7 +65,7 @@ class TextColumn(Sequence[str]):
     @overload
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
-        """A string, or a list of some."""
+        """Return a string, or a list of some."""
         if isinstance(index, slice):
             return [self[row] for row in range(*index.indices(len(self)))]
         try:
@@ -82,7 +82,7 @@ class TextColumn(Sequence[str]):
             try:
                 yield from self._texts.slice(start, _DECODED_AT_ONCE).to_pylist()
             except UnicodeDecodeError:
-                yield from self[start : start + _DECODED_AT_ONCE]  # which says where it is
+                yield from self[start : start + _DECODED_AT_ONCE]  # raises with the position
 
 
 FIELDS = {
@@ -148,12 +148,12 @@ _SEGMENT = re.compile(r"segment-(\d+)\.(.+)")
 
 
 def path_of(folder: StrPath, name: str) -> Path:
-    """File of an array."""
+    """Return the path of an array."""
     return Path(folder) / f"{name}.npy"
 
 
 def in_segment(segment: int, name: str) -> str:
-    """Name of an array of a segment, or, for 0, of the folder itself.
+    """Return the name of an array of a segment, or, for 0, of the folder itself.
 
     Examples
     --------
@@ -164,18 +164,18 @@ def in_segment(segment: int, name: str) -> str:
 
 
 def list_array(manifest: Mapping[str, Any], setting: str, part: str) -> str:
-    """Name of an array of candidate lists: in their segment, or beside all others."""
+    """Return the name of an array of candidate lists, of their segment or the folder."""
     segment = int(manifest["candidates"][setting].get("segment", 0))
     return in_segment(segment, f"candidates.{part}" if segment else f"candidates.{setting}.{part}")
 
 
 def segments_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Counts of what was added, segment by segment."""
+    """Return the counts of each segment."""
     return list(manifest.get("segments", []))
 
 
 def base_count(manifest: Mapping[str, Any], what: str) -> int:
-    """Molecules, or their set bits, without those of segments."""
+    """Return the number of molecules, or of their set bits, without those of segments."""
     added = sum(int(segment[what]) for segment in segments_of(manifest))
     return int(manifest["counts"][what]) - added
 
@@ -204,7 +204,7 @@ def is_for_training(metadata: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class ArrayForm:
-    """What an array must be.
+    """Required form of an array.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class ArrayForm:
     length : int or None
         None where the manifest does not say.
     within : (int, int), optional
-        The least number in it, and the one past the largest.
+        Range of its values: the least, and one past the largest.
     points_into : int, optional
         Of row pointers: where the last of them points.
     """

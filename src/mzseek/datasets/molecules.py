@@ -96,7 +96,7 @@ class MoleculeTable:
         return len(self.smiles)
 
     def fingerprints(self) -> csr_array:
-        """0/1 rows of all molecules."""
+        """Return the 0/1 rows of all molecules."""
         bits = self.fingerprint_bits.astype(np.int32)
         shape = (len(self), fingerprint_kind(self.kind).bits)
         return csr_array((np.ones(len(bits), np.int32), bits, self.fingerprint_indptr), shape=shape)
@@ -161,10 +161,7 @@ def build_molecule_table(
 def row_classes(
     values: npt.NDArray[np.uint16], indptr: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """A number for each ragged row; equal numbers mean equal rows.
-
-    Rows are compared by a 128-bit digest: exact for every purpose, at 16 bytes a row.
-    """
+    """Number ragged rows; equal numbers mean equal rows, as compared by 128-bit digests."""
     data = np.ascontiguousarray(values).tobytes()
     size = values.itemsize
     bounds = (indptr * size).tolist()
@@ -177,7 +174,7 @@ def row_classes(
 
 @dataclass(frozen=True)
 class SmilesLists:
-    """Candidate lists as their file has them; a SMILES is the number that `Collected` gives it.
+    """Candidate lists as in their file, with the numbers of SMILES in `Collected`.
 
     Attributes
     ----------
@@ -236,7 +233,7 @@ def is_first(lists: Ragged, values: npt.NDArray[np.int64]) -> npt.NDArray[np.boo
 
 @dataclass(frozen=True)
 class Collected:
-    """What was read, before any molecule was parsed; one entry for each spectrum where not said.
+    """Content of a data set before molecules are parsed; one entry a spectrum unless stated.
 
     Attributes
     ----------
@@ -361,6 +358,6 @@ def _as_numpy(values: array[Any]) -> npt.NDArray[Any]:
 
 
 def _number(text: str) -> float:
-    """Number that a field begins with (``30 eV``, ``35 % (nominal)``), else NaN."""
+    """Return the number that a field begins with (``30 eV``, ``35 % (nominal)``), else NaN."""
     value = leading_number(text)
     return float("nan") if value is None or math.isinf(value) else value

@@ -54,7 +54,7 @@ from mzseek.version import __version__
 
 @contextmanager
 def held_for_lists(prepared: Prepared, doing: str) -> Iterator[None]:
-    """Hold a folder while lists are made for it, and make sure that it is as it was opened.
+    """Lock a folder while lists are made for it, and check that it is as it was opened.
 
     ``doing`` names the purpose in the error of another process that would write it.
 
@@ -80,7 +80,7 @@ def append_segment(
     molecules: MoleculeTable,
     metadata: Mapping[str, Any],
 ) -> Prepared:
-    """Add molecules and lists to a folder; lists of this name that were there are gone.
+    """Add molecules and lists to a folder; older lists of this name are replaced.
 
     The caller holds the folder by `held_for_lists`.
 
@@ -94,7 +94,7 @@ def append_segment(
     molecules : MoleculeTable
         New ones, numbered after all that the folder has.
     metadata : mapping
-        What the manifest is to say of the lists.
+        Of the lists, for the manifest.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def append_segment(
             written = sorted(folder.glob(in_segment(number, "*")))
             manifest["files"] |= {path.name: measured(path) for path in written}
             Prepared(folder, manifest).check_arrays()
-            is_listed = True  # from here on another may have read it, and so may we
+            is_listed = True  # from here on the new manifest may be in place
             MANIFEST.replace(folder, manifest)
     except BaseException:
         if not is_listed or MANIFEST.read(folder) == old:
@@ -144,7 +144,7 @@ def _remove(paths: Iterable[Path]) -> None:
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """What shapes a prepared folder besides its sources."""
+    """Options of a prepared folder."""
 
     fingerprint: str = "morgan2"
     bin_width: float = BIN_WIDTH
@@ -178,7 +178,7 @@ def prepare(
         Processes for the molecules; all cores by default.
     progress : callable
     say : callable of str
-        Gets a line that says why, where an older folder is made anew.
+        Gets the reasons, in lines, for which an older folder is made anew.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def prepare(
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(sole_writer(out, "preparing a data set"))
-        except WriteError as error:  # the folder that is there may still be the one wanted
+        except WriteError as error:  # an existing folder may be up to date
             if not (out / MANIFEST.name).is_file():
                 raise
             unwritable = error
@@ -273,7 +273,7 @@ def _describe(
 
 
 def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
-    """Why the folder must be made, in lines; None where it is there, whole, and of the same."""
+    """Say in lines why the folder must be made; None if it is intact and has the same key."""
     if not out.is_dir() or not any(out.iterdir()):
         return []
     try:
@@ -294,7 +294,7 @@ def _why_anew(out: Path, description: dict[str, Any]) -> list[str] | None:
 
 
 def _differences(manifest: dict[str, Any], expected: dict[str, Any]) -> list[str]:
-    """In what a folder's making differs from the one asked for."""
+    """List differences of sources, options and versions from those of a folder."""
     differences = []
     for part, what in (("sources", "source"), ("options", "option"), ("versions", "version of")):
         old = manifest.get(part)

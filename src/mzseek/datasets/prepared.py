@@ -66,7 +66,7 @@ class CandidateLists:
         return np.diff(self.indptr)
 
     def of_molecule(self, molecule: int) -> npt.NDArray[np.int32]:
-        """Candidates of a measured molecule (none if it has no list)."""
+        """Return the candidates of a measured molecule (none if it has no list)."""
         # Molecules of segments are candidates, and never measured.
         row = int(self.list_of[molecule]) if molecule < len(self.list_of) else -1
         start, end = self.indptr[row : row + 2] if row >= 0 else (0, 0)
@@ -126,7 +126,7 @@ class Prepared(Tabular):
         MANIFEST.check_files(self.folder, self.manifest, checksums=True)
 
     def to_table(self) -> Table:
-        """What it holds, in numbers."""
+        """Return counts of its content."""
         counts = self.manifest["counts"]
         rows = {"spectra": counts["spectra"]}
         rows |= {f"{fold} spectra": n for fold, n in counts["spectra_by_fold"].items()}
@@ -137,7 +137,7 @@ class Prepared(Tabular):
         return Table({"what": list(rows), "number": list(rows.values())}, title)
 
     def check_arrays(self) -> None:
-        """Make sure that every array is there, and has the form that the manifest says."""
+        """Check that every array has the form that the manifest states."""
         for name in self._forms:
             self._array(name)
         _ = self.identifiers, self.smiles, self.formulas
@@ -158,7 +158,7 @@ class Prepared(Tabular):
         return self._arrays[name]
 
     def _in_tables(self, name: str) -> list[npt.NDArray[Any]]:
-        """An array of the base table of molecules, and of those of segments."""
+        """Return an array of the base table of molecules and of each segment."""
         return [self._array(in_segment(n, name)) for n in range(len(self._first_molecule))]
 
     def _texts(self, *names: str) -> TextColumn:
@@ -193,7 +193,7 @@ class Prepared(Tabular):
         return csr_array(tuple(self._array(part) for part in parts), shape=shape)
 
     def peaks(self, spectrum: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
-        """m/z and intensities of one spectrum, as cleaned."""
+        """Return the cleaned m/z and intensities of a spectrum."""
         start, end = self._array(Array.PEAK_POINTERS)[spectrum : spectrum + 2]
         return self._array(Array.PEAK_MZ)[start:end], self._array(Array.PEAK_INTENSITIES)[start:end]
 
@@ -223,7 +223,7 @@ class Prepared(Tabular):
         return self._array(Array.COLLISION_ENERGY)
 
     def adduct(self, spectrum: int) -> str | None:
-        """A spectrum's adduct."""
+        """Return a spectrum's adduct."""
         code = int(self._array(Array.ADDUCT)[spectrum])
         return str(self.manifest["adducts"][code]) if code >= 0 else None
 
@@ -233,7 +233,7 @@ class Prepared(Tabular):
         return INSTRUMENTS[code] if code >= 0 else None
 
     def in_fold(self, fold: str) -> npt.NDArray[np.int64]:
-        """Spectra of a fold."""
+        """Return the spectra of a fold."""
         check_name(FOLDS, fold, "fold", CacheError)
         return np.flatnonzero(self.fold == FOLDS.index(fold))
 
@@ -270,7 +270,7 @@ class Prepared(Tabular):
         return np.concatenate([np.diff(indptr).astype(np.int32) for indptr in tables])
 
     def base_fingerprints(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
-        """Row pointers and bits of the molecules that the folder was made with.
+        """Return row pointers and bits of the molecules that the folder was made with.
 
         All measured molecules are among them; segments add candidates alone.
         """
@@ -279,7 +279,7 @@ class Prepared(Tabular):
         return indptr, bits
 
     def fingerprint_rows(self, molecules: npt.NDArray[np.integer]) -> csr_array:
-        """0/1 rows of the molecules asked for, gathered from their tables."""
+        """Return the 0/1 rows of molecules, gathered from their tables."""
         selected = np.asarray(molecules)
         tables = self._in_tables(Array.FINGERPRINT_POINTERS)
         set_bits = self._in_tables(Array.FINGERPRINT_BITS)
@@ -300,7 +300,7 @@ class Prepared(Tabular):
 
     @property
     def settings(self) -> list[str]:
-        """Names of the candidate lists there are."""
+        """Names of the candidate lists."""
         return list(self.manifest["candidates"])
 
     @property
@@ -313,7 +313,7 @@ class Prepared(Tabular):
         return [setting for setting in lists if not is_for_training(lists[setting])]
 
     def measured_on(self, setting: str) -> str:
-        """The lists that a model trained on these is measured on.
+        """Return the lists that a model trained on these is measured on.
 
         Lists that came with the data and matched ones are measured on themselves, whatever their
         name; negatives on the lists of equal mass or formula, by which they were mined.
@@ -322,7 +322,7 @@ class Prepared(Tabular):
         return str(lists["negatives"]["by"]) if is_for_training(lists) else setting
 
     def drawn_by(self, setting: str) -> dict[str, Any]:
-        """How lists were mined, or matched; empty for those that came with the data."""
+        """Return how lists were mined, or matched; empty for those that came with the data."""
         lists = self.manifest["candidates"].get(setting, {})
         return dict(lists.get("negatives") or lists.get("matched") or {})
 
@@ -332,7 +332,7 @@ class Prepared(Tabular):
         return base_count(self.manifest, "molecules")
 
     def candidates(self, setting: str) -> CandidateLists:
-        """Candidate lists of a retrieval setting."""
+        """Return the candidate lists of a retrieval setting."""
         if setting not in self.manifest["candidates"]:
             settings = ", ".join(self.settings) or "none"
             raise CacheError(f"{self.folder}: has no candidates {setting!r}, it has: {settings}")
@@ -341,7 +341,7 @@ class Prepared(Tabular):
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Manifest of a prepared folder, checked for its version and its fields.
+    """Read the manifest of a prepared folder and check its version and fields.
 
     Raises
     ------

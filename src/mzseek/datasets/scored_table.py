@@ -46,7 +46,7 @@ class ScoredTable:
     probabilities : float64 array
         They sum to 1.
     read, unread : tuple of str
-        Columns that were taken, and others that could have been.
+        Columns that were used, and others that could have been.
     """
 
     names: list[str]
@@ -129,7 +129,7 @@ def read_scored_table(
 
 
 def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
-    """The table, and the places of its columns by meaning."""
+    """Open a table and find its columns by meaning."""
 
     def find(names: Sequence[str]) -> dict[str, int]:
         columns = {name: find_column(path, names, usual) for name, usual in _COLUMNS.items()}
@@ -149,7 +149,7 @@ def _open(path: Path) -> tuple[TextTable, dict[str, int]]:
 
 
 def _rows(path: Path, table: TextTable) -> tuple[list[str], list[list[str]]]:
-    """Where each row stands, and its cells; a row that is short of some has empty ones."""
+    """Return positions and cells of rows; missing cells are empty."""
 
     def refuse(number: int, reason: str) -> None:
         raise InputError(f"{path}, line {number}", reason)

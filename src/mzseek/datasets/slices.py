@@ -36,14 +36,14 @@ class RowSlices(NamedTuple):
     width: int
 
     def csr(self) -> csr_array:
-        """The same as scipy's matrix of float32, with its ones written out."""
+        """Return a scipy matrix of float32 with explicit ones."""
         values = np.ones(len(self.columns), np.float32) if self.values is None else self.values
         columns = self.columns.astype(np.int32, copy=False)
         return csr_array((values, columns, self.indptr), (len(self.indptr) - 1, self.width))
 
 
 class ListSlices(NamedTuple):
-    """Candidate lists, strung together.
+    """Concatenated candidate lists.
 
     Attributes
     ----------
@@ -87,9 +87,9 @@ class Slices:
     ----------
     prepared : Prepared
     settings : tuple of str
-        Names of the candidate lists that will be asked for.
+        Names of the candidate lists to gather.
     queries : int array
-        Spectra that will be asked for: the bits of their candidates are gathered once, here.
+        Spectra to gather: the bits of their candidates are gathered once, here.
     identity : str
         ``fingerprint`` or ``inchikey``: which candidates are labelled as the truth.
     """
@@ -118,7 +118,7 @@ class Slices:
     def with_lists(
         self, queries: npt.NDArray[np.int64], setting: str, identity: str | None = None
     ) -> npt.NDArray[np.int64]:
-        """Those of the spectra that have a candidate list.
+        """Return the spectra that have a candidate list.
 
         With an identity, only those in whose list the truth is labelled in that sense.
         """
@@ -129,18 +129,18 @@ class Slices:
         return queries[usable]
 
     def bins(self, queries: npt.NDArray[np.int64]) -> RowSlices:
-        """Binned spectra."""
+        """Gather binned spectra."""
         indptr, (columns, values) = gather(self._indptr, (self._columns, self._values), queries)
         return RowSlices(indptr, columns, values, self.prepared.bins.shape[1])
 
     def targets(self, queries: npt.NDArray[np.int64]) -> RowSlices:
-        """Fingerprints of the true molecules."""
+        """Gather the fingerprints of the true molecules."""
         molecules = self.prepared.molecule[queries]
         indptr, (bits,) = gather(self._fingerprint_indptr, (self._fingerprint_bits,), molecules)
         return RowSlices(indptr, bits, None, self._bits)
 
     def lists(self, queries: npt.NDArray[np.int64], setting: str) -> ListSlices:
-        """The candidates of the spectra asked for, which must all have a list."""
+        """Gather the candidates of spectra, which must all have a list."""
         rows, lists = self._list_rows(queries, setting), self.stores[setting]
         sizes, bit_indptr, list_bits = self._list_bits[setting]
         indptr, (bits_set, identity) = gather(lists.indptr, (sizes, lists.identity), rows)
@@ -152,7 +152,7 @@ class Slices:
     def members(
         self, queries: npt.NDArray[np.int64], setting: str
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Length of each spectrum's list, the candidates, and in what sense each is the truth."""
+        """Gather list lengths, candidates, and in what sense each candidate is the truth."""
         rows, lists = self._list_rows(queries, setting), self.stores[setting]
         members = lists.molecules, lists.identity
         indptr, (molecules, identity) = gather(lists.indptr, members, rows)
@@ -170,7 +170,7 @@ class Slices:
         return rows
 
     def peaks(self, queries: npt.NDArray[np.int64]) -> PeakSlices:
-        """Peaks of the spectra, the largest `MAX_PEAKS` of each, in the order of m/z."""
+        """Gather the largest `MAX_PEAKS` peaks of each spectrum, in the order of m/z."""
         return peak_slices(
             [self.prepared.peaks(int(query)) for query in queries],
             self.prepared.precursor_mz[queries],
@@ -180,7 +180,7 @@ class Slices:
 def _bits_of_lists(
     prepared: Prepared, lists: CandidateLists
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
-    """How many bits each candidate has, where the bits of each list begin, and the bits."""
+    """Return bit counts of candidates, where the bits of each list begin, and the bits."""
     sizes = prepared.fingerprint_sizes[lists.molecules]
     indptr = pointers(sizes)
     bits = np.empty(int(indptr[-1]), np.uint16)
@@ -195,7 +195,7 @@ def peak_slices(
     spectra: Sequence[tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]],
     precursor_mz: npt.NDArray[np.floating],
 ) -> PeakSlices:
-    """m/z and intensities of spectra, the largest `MAX_PEAKS` of each, in the order of m/z."""
+    """Pad the largest `MAX_PEAKS` peaks of each spectrum, in the order of m/z."""
     parts = []
     for mz, intensities in spectra:
         strongest = np.sort(np.argsort(-intensities, kind="stable")[:MAX_PEAKS])

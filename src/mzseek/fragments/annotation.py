@@ -149,7 +149,7 @@ class Explanations(Sequence[Explanation]):
         return len(self.rows)
 
     def table(self) -> Table:
-        """As text, as HTML in a notebook, as a data frame."""
+        """Return the explanations as a table."""
         title = f"fragments of {self.adduct}"
         if self.truncated:
             title += f"; too many: only those of up to {self.cleavages} cleavages"
@@ -227,7 +227,7 @@ def explain(
 
 
 def _name_isotopes(rows: list[Explanation], reach: npt.NDArray[np.float64]) -> None:
-    """Turn peaks that are the 13C isotope peak of an assigned, stronger one into such; by m/z.
+    """Assign 13C isotope peaks to the fragment of their stronger parent; rows are sorted by m/z.
 
     An isotope peak is not higher than the carbons of its formula make it. Where another formula
     explains the peak as well, the nearer one stays.

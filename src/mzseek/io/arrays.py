@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 
 class _Sink:
-    """A file without a descriptor: numpy would write past it, and lose why that failed."""
+    """Hides a file's descriptor, by which numpy would write and lose the reason of a failure."""
 
     def __init__(self, file: Any) -> None:
         self.write = file.write
@@ -44,7 +44,7 @@ def load_array(
     """
     hint, where = f"; {remedy}" if remedy else "", where or path
     try:
-        with warnings.catch_warnings():  # of Python's, about what stands in a damaged header
+        with warnings.catch_warnings():  # Python warns about the text of a damaged header
             warnings.simplefilter("ignore")
             # numpy.load would open archives and pickles, too.
             array: npt.NDArray[Any] = np.lib.format.open_memmap(str(path), mode="r")

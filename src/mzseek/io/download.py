@@ -38,7 +38,7 @@ class Remote:
     tag: str
 
     def is_content_of(self, path: Path) -> bool:
-        """Whether a local file is this one, as far as size and tag can say."""
+        """Whether a local file has this size and, where the tag is a hash, this content."""
         if self.size is not None and path.stat().st_size != self.size:
             return False
         if re.fullmatch("[0-9a-f]{64}", self.tag):
@@ -93,7 +93,7 @@ def download(
 
 
 def ask(url: str) -> Remote:
-    """Return size and tag of a file, before any redirection to a store that knows less of it."""
+    """Return size and tag of a file; a store that it is redirected to states fewer headers."""
     opener = build_opener(_NoRedirection)
     for _ in range(_REDIRECTS):
         try:

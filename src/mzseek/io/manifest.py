@@ -244,7 +244,7 @@ RUN = "run.json"
 _FILE_FIELDS = {...: {"bytes": int, "sha256": str}}
 
 # What each kind of folder is used for, and what makes it, for messages about a wrong kind. Written
-# out here: who meets a folder of another kind has not loaded the package that it belongs to.
+# out here, since the packages of other kinds are not loaded then.
 _USES = {
     "prepared folder": "`mzseek train`, `bands`, `advise` and `negatives` take it",
     "molecule database": "`mzseek database` and `mzseek negatives --database` take it",

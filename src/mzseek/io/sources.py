@@ -83,7 +83,7 @@ _ZSTD_SKIPPED = b"\x2a\x4d\x18"  # behind one more byte, where parallel zstd wri
 
 
 class Readable(Protocol):
-    """Anything that gives bytes."""
+    """Object with a method that reads bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Return the next bytes, none at the end."""
@@ -157,7 +157,7 @@ def open_source(path: StrPath) -> Source:
     if path.is_dir():
         raise InputError(path, "is a folder, expected a file")
     if not path.is_file():
-        # It is opened more than once, and what a pipe has given is gone.
+        # A source is opened more than once, which a pipe does not allow.
         raise InputError(path, "is a pipe or device, expected a file")
     return _packed_or_plain(str(path), path, lambda: path.open("rb"))
 

@@ -29,14 +29,14 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-# Never raised by reading: it is the output that could not be written.
+# Raised by writing alone.
 _WRITE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
-_RUST = re.compile(r"\(os error (\d+)\)")  # safetensors has errors of its unique, with this in them
+_RUST = re.compile(r"\(os error (\d+)\)")  # in the text of safetensors' own errors
 
 
 @contextlib.contextmanager
 def disk_errors(target: Path) -> Iterator[None]:
-    """Log of ``target`` that it cannot be written, whichever library was writing.
+    """Raise disk errors of any library as a `WriteError` about ``target``.
 
     Raises
     ------

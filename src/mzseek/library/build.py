@@ -77,9 +77,9 @@ def build_library(
 def add_spectra(
     library: Library, paths: StrPath | Sequence[StrPath], *, progress: Progress = silent
 ) -> Library:
-    """Add spectra to a library: a new one is made beside it, and takes its place when it is whole.
+    """Add spectra to a library: a new one is made beside it and replaces it when it is complete.
 
-    Processes that have the old one open go on reading it.
+    Processes that have the old one open continue to read it.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _make(files: list[Path], out: Path, old: Library | None, progress: Progress)
                 "counts": builder.counts(),
             },
         )
-        Library.open(folder)  # it is whole before it gets its name
+        Library.open(folder)  # checks that it is complete
     return Library.open(out)
 
 
@@ -240,7 +240,7 @@ class _Builder:
 def _key(
     molecule: int, mode: int, record: dict[str, str], mz: Floats, intensities: Floats
 ) -> tuple[object, ...]:
-    """Equal for records of one measurement, entered twice or rescaled."""
+    """Return a key that is equal for records of one measurement, entered twice or rescaled."""
     relative = np.round(intensities / intensities.max(), 4)
     energy = record["collision_energy"]
     return molecule, mode, record["adduct"], energy, mz.tobytes(), relative.tobytes()

@@ -59,7 +59,7 @@ MOLECULE_SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-# What each kind of similarity is, for people; their order is that of the kernels' numbers.
+# Descriptions of similarities, in the order of the kernels' numbers.
 KINDS = {
     "cosine": "cosine of matched peaks, paired greedily",
     "modified": "the same, peaks also matching at the distance of the precursors",
@@ -217,8 +217,8 @@ class Index:
 class Library(Tabular):
     """Reference spectra with their molecules: a folder that `Library.build` has made.
 
-    Arrays are memory-mapped and tables are read when it is opened: when another library takes the
-    place of this one, this one goes on.
+    Arrays are memory-mapped and tables are read when it is opened: it can be used after another
+    library has replaced it.
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ class Library(Tabular):
     ) -> Matches:
         """Find the most similar library spectra of each spectrum.
 
-        Nothing is left out for speed: what is found is what comparing with every spectrum finds.
+        The search is exact: it finds the same as comparing with every spectrum.
         Spectra of the other ion mode are never matches; those of unknown mode may be.
 
         Parameters

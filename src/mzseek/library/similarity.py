@@ -147,7 +147,7 @@ def _are_apart(mz: Singles, apart: np.float32) -> bool:
 
 @compiled
 def _centroided(mz: Singles, heights: Singles, apart: np.float32) -> tuple[Singles, Singles]:
-    """Peaks merged into the largest one near them, the largest of all first."""
+    """Merge peaks into the largest one near them, the largest of all first."""
     left = heights.copy()
     new_mz, new_heights = np.empty_like(mz), np.empty_like(mz)
     count = 0
@@ -273,14 +273,14 @@ def entropy_similarity(
 
 
 COSINE, MODIFIED, ENTROPY, ANALOG = 0, 1, 2, 3
-_MIN_ADDED = 1e-300  # by a pair of peaks: tells a spectrum that was met from one never met
+_MIN_ADDED = 1e-300  # by a pair of peaks: marks a spectrum as met
 _ROUNDING = 1 + 1e-9  # bounds are sums in another order than scores
 
 
 class SearchSide(NamedTuple):
     """Spectra as one of the two sides of a search.
 
-    ``peaks`` and ``losses`` are what the index is swept with, ``whole`` what pairs are scored by.
+    The index is searched with ``peaks`` and ``losses``; pairs are scored by ``whole``.
     """
 
     peaks: PeakLists
@@ -348,7 +348,7 @@ def _sweep(
     entries: InvertedIndex, lists: PeakLists, query: int, rules: SearchRules,
     bounds: npt.NDArray[np.float64], touched: npt.NDArray[np.int64], count: int,
 ) -> int:  # fmt: skip
-    """Add to each spectrum's bound what the query's values could bring it."""
+    """Add the largest possible contributions of the query's values to each spectrum's bound."""
     for index in range(lists.pointers[query], lists.pointers[query + 1]):
         value, weight = lists.values[index], lists.weights[index]
         # A little wider than the tolerance: the pairs decide, in their own arithmetic.
@@ -397,7 +397,7 @@ def _scored(
 
 @compiled
 def _shared(queries: SearchSide, query: int, library: SearchSide, record: int) -> int:
-    """Bins of peaks that both have."""
+    """Count the bins of peaks that both have."""
     i, j = queries.peaks.pointers[query], library.peaks.pointers[record]
     count = 0
     while i < queries.peaks.pointers[query + 1] and j < library.peaks.pointers[record + 1]:
@@ -413,7 +413,7 @@ def _insert(
     best: BestMatches, query: int, record: int, score: float, matches: int,
     groups: npt.NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """Put a spectrum in its place, one of its group out; of equal scores the earlier leads."""
+    """Insert a spectrum by score, one of its group at most; of equal scores the earlier leads."""
     size = best.scores.shape[1]
     gap = size - 1  # the place that becomes free
     for index in range(size):

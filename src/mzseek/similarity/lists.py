@@ -19,9 +19,9 @@ Counts = npt.NDArray[np.integer]
 
 
 def _end_to_end(shape: tuple[int, ...], candidates: csr_array, counts: Counts) -> csr_array:
-    """A long row for each candidate, to be multiplied with all predictions end to end.
+    """Shift each candidate's bits to the prediction of its list, of all predictions concatenated.
 
-    scipy's loop over entries then does all lists in one call, and gathers nothing.
+    One product by scipy then serves all lists, without gathering.
     """
     lists, bits = shape
     wide = candidates.indices.dtype if lists * bits < 2**31 else np.int64

@@ -131,7 +131,7 @@ def tanimoto_blocks(
 
 
 _DENSE = 8  # words of frequent bits
-_LANES = 8  # separate partial sums, for processors that add several numbers at once
+_LANES = 8  # partial sums, which processors add at once
 
 
 class ReferenceSimilarity:
@@ -212,7 +212,7 @@ class ReferenceSimilarity:
 
     @cached_property
     def _prepared(self) -> tuple[Ints, Words, Ints, Ints, Ints]:
-        """Rank of each bit by how many have it, words of the first ones, who has the others."""
+        """Rank bits by frequency; words of the frequent ones, references that have the others."""
         bits = self.references.shape[1] * WORD
         flags = unpack_words(self.references, bits)
         frequent = np.argsort(-np.bincount(flags.indices, minlength=bits), kind="stable")

@@ -87,7 +87,7 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.divide(numerator, denominator, out=ones, where=denominator != 0)
 
 
-Rows = Any  # a dense array or scipy's CSR, whose types say nothing to a checker
+Rows = Any  # a dense array or scipy's CSR
 Values = npt.NDArray[np.float64]
 
 # Rows become float64 so many at a time: 128 dense rows of 4,096 bits are 4 MB.
@@ -246,7 +246,7 @@ def _statistics(
 
 
 def _blocks(rows: Rows, others: Rows, binary: bool) -> Iterator[tuple[Rows, Rows]]:
-    """Pairs of blocks in float64, sparse where both are, so that memory stays bounded."""
+    """Yield pairs of blocks in float64, sparse where both are: memory stays bounded."""
     rows, others = checked_rows(rows), checked_rows(others, "others")
     if rows.shape != others.shape:
         raise SimilarityError(

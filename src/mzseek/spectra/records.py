@@ -305,7 +305,7 @@ _SIGN_OF_UNKNOWN = re.compile(r".*\](\d{0,2}[+-])")
 
 @dataclass
 class Record:
-    """What a reader found between two record borders, before any check.
+    """Fields and peaks of a record as a reader found them, before any check.
 
     Attributes
     ----------
@@ -472,7 +472,7 @@ class PeakBlock:
         return self._count
 
     def add(self, number: int, line: str) -> None:
-        """Take one line."""
+        """Add a line."""
         self._count += 1
         self._size += len(line)
         if self._count <= MAX_PEAKS and self._size <= MAX_PEAK_TEXT:

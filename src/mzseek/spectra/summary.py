@@ -20,7 +20,7 @@ _MAX_HASHES = 1 << 16
 
 
 class Tally:
-    """How often each value was given: at most so many values, further ones counted together.
+    """Counts of values; beyond a number of different values, further ones are counted together.
 
     Long texts are shortened; ``not_listed`` counts values beyond the first `_MAX_VALUES`, and
     ``none_given`` how often there was none.
@@ -40,7 +40,7 @@ class Tally:
         self.none_given = 0
 
     def add(self, value: str | None) -> None:
-        """Count one."""
+        """Count a value."""
         if value is None:
             self.none_given += 1
             return
@@ -56,7 +56,7 @@ class Tally:
         return self.values.total() + self.not_listed
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, the most frequent first."""
+        """Return plain data for JSON, the most frequent first."""
         return {
             "values": dict(self.values.most_common()),
             "not_listed": self.not_listed,
@@ -81,13 +81,13 @@ class Extent:
         self.count = 0
 
     def add(self, number: float) -> None:
-        """Take one in."""
+        """Add a number."""
         self.count += 1
         self.lowest = min(self.lowest, number)
         self.highest = max(self.highest, number)
 
     def to_dict(self) -> dict[str, Any] | None:
-        """For JSON; None where there was no number."""
+        """Return plain data for JSON; None where there was no number."""
         return dict(vars(self)) if self.count else None
 
 
@@ -113,7 +113,7 @@ class Distinct:
         self.is_exact = True
 
     def add(self, text: str) -> None:
-        """Take one in."""
+        """Add a text."""
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         hashed = int.from_bytes(digest, "big")
         if hashed in self._smallest:
@@ -192,7 +192,7 @@ class Summary:
         self._peaks: Counter[int] = Counter()  # few keys: a spectrum has at most 100,000
 
     def add(self, spectrum: Spectrum) -> None:
-        """Take one spectrum in."""
+        """Add a spectrum."""
         metadata = spectrum.metadata
         self.read += 1
         self.levels.add(_level(metadata.get("ms_level", "")[:_MAX_READ]))
@@ -232,7 +232,7 @@ class Summary:
         return (counts[middle[0]] + counts[middle[1]]) / 2, counts[0], counts[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Return plain data for JSON."""
         peaks = self.peak_counts()
         return {
             "records": self.records,
@@ -266,7 +266,7 @@ class Summary:
 
 @lru_cache(maxsize=256)
 def _level(text: str) -> str | None:
-    """In one spelling: 2, 2.0 and MS2 are one level."""
+    """Return an MS level in one spelling: 2, 2.0 and MS2 are one."""
     match = _LEVEL.fullmatch(text.strip())
     return f"MS{match[1]}" if match else text or None
 
@@ -280,7 +280,7 @@ def _mode(spectrum: Spectrum) -> str | None:
 
 @lru_cache(maxsize=256)
 def _energy(text: str) -> str | None:
-    """In one spelling: 60 and 60.0 are one energy."""
+    """Return a collision energy in one spelling: 60 and 60.0 are one."""
     return f"{float(text):g}" if _PLAIN_NUMBER.fullmatch(text) else text or None
 
 

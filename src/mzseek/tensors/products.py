@@ -40,7 +40,7 @@ class Deferred:
     outer: Tensor
 
     def blocks(self, height: int) -> Iterator[Tensor]:
-        """The gradient, so many rows at a time, zeros included."""
+        """Yield the gradient, ``height`` rows at a time, zeros included."""
         turned = self.rows.transposed
         assert turned is not None
         values = turned.values
@@ -53,11 +53,11 @@ class Deferred:
             yield _bags(self.outer, turned.indices[low:high], start - low, weights)
 
     def dense(self) -> Tensor:
-        """The whole gradient, shape (width, d)."""
+        """Return the whole gradient, shape (width, d)."""
         return next(self.blocks(self.rows.width))
 
     def square(self) -> Tensor:
-        """Its squared norm, as a float64 scalar.
+        """Return its squared norm, as a float64 scalar.
 
         ``‖XᵀG‖² = ⟨XXᵀ, GGᵀ⟩``, two n × n matrices. Spectra that resemble each other and whose
         gradients point apart cancel there, hence the double precision.
@@ -96,7 +96,7 @@ def accepts_deferred(weight: Tensor) -> bool:
 
 
 def deferred(weight: Tensor) -> Deferred | None:
-    """The gradient that backward passes have left with this weight."""
+    """Return the gradient that backward passes have left with this weight."""
     gradient: Deferred | None = getattr(weight, _ATTRIBUTE, None)
     return gradient
 
@@ -108,7 +108,7 @@ def defer(weight: Tensor, gradient: Deferred) -> None:
 
 
 def forget_deferred(weight: Tensor) -> None:
-    """As ``zero_grad`` does for ``grad``."""
+    """Remove a deferred gradient, as ``zero_grad`` does for ``grad``."""
     if accepts_deferred(weight):
         setattr(weight, _ATTRIBUTE, None)
 
@@ -176,7 +176,7 @@ def product(rows: SparseRows, weight: Tensor, *, may_defer: bool = False) -> Ten
 
 
 def _expand(rows: Tensor, indices: Tensor, height: int) -> Tensor:
-    """A matrix of so many rows with these at the rising indices, and zeros elsewhere."""
+    """Put rows at rising indices of a matrix of zeros."""
     if len(indices) == height:
         return rows
     return rows.new_zeros((height, rows.shape[1])).index_copy_(0, indices, rows)
@@ -233,7 +233,7 @@ def gather_dot(dense: Tensor, rows: SparseRows, counts: Tensor) -> Tensor:
 
 
 def entry_indices(rows: SparseRows, counts: Tensor, width: int) -> Tensor:
-    """Where each entry of the rows is in the flattened dense matrix."""
+    """Return the index of each entry of the rows in the flattened dense matrix."""
     first = query_index(counts).to(rows.indices.dtype) * width  # of each candidate
     return rows.indices + torch.repeat_interleave(first, rows.sizes)
 

@@ -18,7 +18,7 @@ class _OnDevice:
     """Tensors that move to a device together."""
 
     def to(self: Moved, device: torch.device | str) -> Moved:
-        """The same on another device."""
+        """Copy to a device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         movable = {n: v for n, v in values.items() if isinstance(v, Tensor | _OnDevice)}
         return replace(self, **{name: value.to(device) for name, value in movable.items()})
@@ -89,7 +89,7 @@ class SparseRows(_OnDevice):
         *,
         transpose: bool = False,
     ) -> "SparseRows":
-        """Rows from the arrays of a CSR matrix; with ``transpose``, ready for a backward pass."""
+        """Make rows of the arrays of a CSR matrix; with ``transpose`` for a backward pass."""
         starts = np.ascontiguousarray(indptr, np.int32)
         columns = np.ascontiguousarray(indices, np.int32)
         return cls(
@@ -104,7 +104,7 @@ class SparseRows(_OnDevice):
     def from_csr(
         cls, matrix: csr_array, *, binary: bool = False, transpose: bool = False
     ) -> "SparseRows":
-        """Rows of a scipy matrix; with ``binary``, every stored entry is a one."""
+        """Make rows of a scipy matrix; with ``binary``, every stored entry is a one."""
         matrix = csr_array(matrix)
         values = None if binary else matrix.data
         return cls.from_arrays(
@@ -127,7 +127,7 @@ class SparseRows(_OnDevice):
         return self.indptr.diff()
 
     def ready(self) -> "SparseRows":
-        """The same rows with their transpose."""
+        """Return the same rows with their transpose."""
         if self.transposed is not None:
             return self
         values = None if self.values is None else self.values.detach().cpu().numpy()
@@ -136,7 +136,7 @@ class SparseRows(_OnDevice):
         return replace(self, transposed=transposed.to(self.indices.device))
 
     def dense(self, dtype: torch.dtype = torch.float32) -> Tensor:
-        """The rows with all their zeros, shape (rows, width)."""
+        """Return the dense matrix, shape (rows, width)."""
         rows = query_index(self.sizes)
         values = self.values if self.values is not None else torch.ones_like(rows, dtype=dtype)
         dense = torch.zeros(self.shape, dtype=dtype, device=self.indices.device)
@@ -144,7 +144,7 @@ class SparseRows(_OnDevice):
 
 
 def query_index(counts: Tensor) -> Tensor:
-    """For each entry of ragged lists, the list that it is in.
+    """Return the list of each entry of ragged lists.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class _RepeatPerList(torch.autograd.Function):
 
 
 def repeat_per_list(values: Tensor, counts: Tensor) -> Tensor:
-    """Each list's value (a number or a row) once for every candidate of the list.
+    """Repeat each list's value (a number or a row) for every candidate of the list.
 
     The gradient of a list is summed in the order of its candidates. Indexing would do the same
     forwards, but torch sums the gradient of indexing in whatever order its threads come by, and

@@ -1,4 +1,4 @@
-"""Lists of molecules: one file for each format, which looks into a file and reads what it knows.
+"""Formats of lists of molecules, one module each.
 
 A format's ``reader_of`` gets a source and the names that the user gave to columns. It returns None
 for a file of another format, refuses one that it knows and cannot use, and else returns a reader:

@@ -32,7 +32,7 @@ def is_sdf(head: str) -> bool:
 
 
 def reader_of(source: Source, named: Mapping[str, str]) -> Reader | None:
-    """Reader of SDF, or of a single MOL file."""
+    """Return a reader of SDF, or of a single MOL file."""
     head = "".join(line for _, line in text_lines(io.BytesIO(source.head())))
     return partial(_read, source, named) if is_sdf(head) else None
 
@@ -40,11 +40,10 @@ def reader_of(source: Source, named: Mapping[str, str]) -> Reader | None:
 def _read(
     source: Source, named: Mapping[str, str], report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
-    """Records of SDF, each with its MOL block as it stands in the file.
+    """Yield records of SDF, each with its MOL block as in the file.
 
-    The identifier is that of a data field, else the title line; ``named`` gives the names of the
-    fields as it gives those of columns. A record that has a field of one name twice, with different
-    values, is skipped where the field is read.
+    The identifier is that of a data field, else the title line; ``named`` has names of fields as it
+    has those of columns. A record with two values of a field that is read is skipped.
     """
     with source.open() as stream:
         for number, lines in _records(text_lines(stream)):
@@ -74,7 +73,7 @@ def _read(
 
 
 def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str] | None]]:
-    """Numbered records as their lines; none for one that would fill the memory."""
+    """Yield numbered records as their lines; None for one that is too long."""
     number, size = 1, 0
     lines: list[str] = []
     for _, line in numbered:
@@ -94,7 +93,7 @@ def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[st
 
 
 def _block(lines: list[str]) -> tuple[list[str], list[str]]:
-    """The MOL block, and what stands below it; no block where its end is missing."""
+    """Split a record into its MOL block and the lines below; no block if its end is missing."""
     for index, line in enumerate(lines):
         if line.startswith("M  END"):
             return lines[: index + 1], lines[index + 1 :]
@@ -102,7 +101,7 @@ def _block(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _problem(block: list[str]) -> str:
-    """Why this is no molecule; empty if it may be one."""
+    """Say why a MOL block is no molecule; empty if it may be one."""
     if not block:
         return "has no molecule (no line 'M  END')"
     counts = block[3] if len(block) > 4 else ""
@@ -113,7 +112,7 @@ def _problem(block: list[str]) -> str:
 
 
 def _fields(lines: list[str]) -> dict[str, list[str]]:
-    """First lines of each data field, by the field's plain name; each value once."""
+    """Return the distinct first lines of data fields by their normalised names."""
     fields: dict[str, list[str]] = {}
     name = ""
     for line in lines:

@@ -19,7 +19,7 @@ from mzseek.io import Source, text_lines
 from mzseek.io.skipped import Report
 from mzseek.io.text_tables import bounded_lines, find_column, first_line, normalise_name, split_row
 
-# A list is known by its first lines: so many of them, and one in so many has to be a molecule.
+# A list is recognised by its first lines: at least one in so many has to be a molecule.
 _LOOKED_AT = 20
 _ONE_IN = 4
 _MARKS = ",;|"  # between cells of a table without a header; tabs and blanks are read as well
@@ -31,7 +31,7 @@ Split = Callable[[str], tuple[str, str, str]]
 
 
 def reader_of(source: Source, named: Mapping[str, str]) -> Reader | None:
-    """Reader of a list, known by a header such as ``smiles`` or by the molecules in it.
+    """Return a reader of a list, recognised by a header such as ``smiles`` or by its molecules.
 
     Lines are ``SMILES title``, with white space between, or ``id<tab>SMILES``, or cells between
     commas, semicolons or bars, one of the first three of them the molecule.
@@ -57,7 +57,7 @@ def _is_header(file: str, header: str, named: Mapping[str, str]) -> bool:
 
 
 def _split_of(source: Source, marks: str) -> Split | None:
-    """How lines are to be cut, by where the molecules stand in the first of them.
+    """Choose how lines are split, by the position of molecules in the first lines.
 
     Between marks only if the very first line has one there: else it may be a header.
     """

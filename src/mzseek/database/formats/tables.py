@@ -64,7 +64,7 @@ _NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
 
 
 def check_named(named: Mapping[str, str]) -> None:
-    """Refuse columns for what no record has."""
+    """Refuse names of columns for unknown fields."""
     for meaning in named:
         check_name(KNOWN, meaning, "a column for", MzseekError)
 
@@ -133,7 +133,7 @@ def require_columns(
 def record_of(
     where: str, cells: Sequence[str], columns: Mapping[str, int], source: str
 ) -> MoleculeRecord | None:
-    """MoleculeRecord of a row; none where the row has no molecule.
+    """Return the record of a row; None if the row has no molecule.
 
     The molecule is the first of `MOLECULE` that the row has.
     """
@@ -152,7 +152,7 @@ def record_of(
 
 
 def molecule_text(cell: str) -> str:
-    """SMILES or InChI of a cell, without a CXSMILES extension; empty where it has none."""
+    """Return the SMILES or InChI of a cell without a CXSMILES extension; empty if there is none."""
     text = cell.strip()
     if " |" in text:
         text = text.partition(" |")[0].rstrip()
@@ -160,7 +160,7 @@ def molecule_text(cell: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text with each stretch of white space as one blank: names must not break tables."""
+    """Return a text with single blanks for white space: names must not break tables."""
     return " ".join(text.split())
 
 
@@ -169,7 +169,7 @@ _EXPORTED_COLUMNS = {"smiles": "smiles", "id": "identifiers", "name": "names", "
 
 
 def text_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
-    """Reader of a table with a column of molecules; a table of one column is a list."""
+    """Return a reader of a table with a column of molecules; a table of one column is a list."""
 
     def fits(names: Sequence[str]) -> bool:
         if len(names) < 2:
@@ -202,7 +202,7 @@ def _is_export(names: Sequence[str], named: Mapping[str, str]) -> bool:
 def _read(
     table: TextTable, columns: Mapping[str, int], is_listed: bool, report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
-    """Records of a table, line by line."""
+    """Yield records of a table, line by line."""
     file = table.source.name
 
     def skip(number: int, reason: str) -> None:
@@ -219,7 +219,7 @@ def _records(
     report: Report,
     origin: str,
 ) -> Iterator[MoleculeRecord]:
-    """Records of rows, given where each stands and its cells."""
+    """Yield records of rows, given their positions and cells."""
     for where, cells in rows:
         record = record_of(where, cells, columns, origin)
         if record is None:
@@ -234,7 +234,7 @@ _PARTS = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
 
 
 def workbook_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
-    """Reader of a workbook (.xlsx, .xlsm, .xlsb, .xls, .ods), which must not be packed once more.
+    """Return a reader of a workbook (.xlsx, .xlsm, .xlsb, .xls, .ods), not packed once more.
 
     The header of a sheet is its first row that is not empty. Of several sheets the first with a
     column of molecules is read: CompTox puts a cover sheet before its data.
@@ -256,7 +256,7 @@ def workbook_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
 
 
 def _is_workbook(path: Path) -> bool:
-    """Whether the file, as it lies on the disk, is a workbook, by the parts in its archive."""
+    """Whether a file is a workbook, by the parts of its archive."""
     with path.open("rb") as file:
         head = file.read(len(_OLD))
         if head == _OLD:
@@ -281,7 +281,7 @@ def _is_workbook(path: Path) -> bool:
 def _read_workbook(
     path: Path, sheet: str, columns: Mapping[str, int], report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
-    """Records of a sheet, row by row."""
+    """Yield records of a sheet, row by row."""
 
     def rows(book: CalamineWorkbook) -> Iterator[tuple[str, Sequence[str]]]:
         for number, cells in islice(_rows(book, sheet), 1, None):
@@ -297,7 +297,7 @@ def _read_workbook(
 
 @contextmanager
 def _opened(path: Path) -> Iterator[CalamineWorkbook]:
-    """A workbook; damage that is met is an `InputError`."""
+    """Open a workbook; damage is an `InputError`."""
     try:
         with path.open("rb") as file, CalamineWorkbook.from_filelike(file) as book:
             yield book
@@ -309,7 +309,7 @@ def _opened(path: Path) -> Iterator[CalamineWorkbook]:
 
 
 def _rows(book: CalamineWorkbook, sheet: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not empty, with their numbers as the program shows them."""
+    """Yield rows that are not empty, with their numbers as spreadsheet programs show them."""
     opened = book.get_sheet_by_name(sheet)
     first = opened.start[0] + 1 if opened.start else 1
     for number, row in enumerate(opened.iter_rows(), first):
@@ -319,7 +319,7 @@ def _rows(book: CalamineWorkbook, sheet: str) -> Iterator[tuple[int, list[str]]]
 
 
 def _text(value: Any) -> str:
-    """Text of a cell; whole numbers without a decimal point."""
+    """Return the text of a cell, whole numbers without a decimal point."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
@@ -337,7 +337,7 @@ _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal, types.is_bool
 
 
 def parquet_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
-    """Reader of a Parquet file, which must not be packed once more."""
+    """Return a reader of a Parquet file, which must not be packed once more."""
     head, path = source.head(), Path(source.name)
     if head.startswith(_ENCRYPTED):
         raise InputError(path, "is encrypted Parquet, expected it open")
@@ -350,7 +350,7 @@ def parquet_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
 
 
 def _find_columns(path: Path, named: Mapping[str, str]) -> dict[str, int]:
-    """Columns by meaning; `InputError` where there are none of molecules, or hold something else.
+    """Find columns by meaning; `InputError` if there are no molecules, or values of another type.
 
     Molecules are text; identifiers, names and sources are text or numbers.
     """
@@ -376,7 +376,7 @@ def _find_columns(path: Path, named: Mapping[str, str]) -> dict[str, int]:
 def _read_parquet(
     path: Path, columns: Mapping[str, int], report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
-    """Records of a Parquet file; rows whose text is no UTF-8, or far too long, are skipped."""
+    """Yield records of a Parquet file; rows with text that is no UTF-8 or too long are skipped."""
 
     def rows() -> Iterator[tuple[str, Sequence[str]]]:
         number = 0
@@ -394,7 +394,7 @@ def _read_parquet(
 
 
 def _batches(path: Path, columns: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-    """Batches with one column for each meaning, in that order."""
+    """Yield batches with one column for each meaning, in that order."""
     try:
         # A buffer keeps it from reading a whole group of rows, which may be the whole file.
         with pq.ParquetFile(path, buffer_size=1 << 20) as file:
@@ -407,7 +407,7 @@ def _batches(path: Path, columns: Mapping[str, int]) -> Iterator[pa.RecordBatch]
 
 
 def _values(path: Path, column: pa.Array) -> list[Any]:
-    """Values of a column; those of text as bytes, since Parquet does not promise UTF-8."""
+    """Return the values of a column; text as bytes, since Parquet does not promise UTF-8."""
     try:
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()
@@ -423,7 +423,7 @@ def _damaged(path: Path, error: Exception) -> InputError:
 
 
 def _text_parquet(value: Any) -> str:
-    """Text of a value; `ValueError` with the reason where it has none."""
+    """Return the text of a value; raise `ValueError` with the reason if it has none."""
     if value is None:
         return ""
     if isinstance(value, bytes):
