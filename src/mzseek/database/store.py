@@ -544,7 +544,7 @@ class Database:
         """Return the rows with this text in a column, by the column's index."""
         rows = rows_of(text, index)
         texts = self.rows(rows, [column])[column].to_pylist()
-        if len({zlib.crc32(found.encode()) for found in (text, *texts)}) > 1:
+        if len({zlib.crc32(value.encode()) for value in (text, *texts)}) > 1:
             name = KEYS if column == "key" else LABELLED
             raise DatabaseError(
                 f"{self.folder}: {name} and {MOLECULES} disagree about {text}; {AGAIN}"

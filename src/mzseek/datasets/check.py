@@ -206,18 +206,18 @@ def _other_counts(data: Collected, table: MoleculeTable) -> Finding:
     folds, molecule = data.folds, table.index[data.spectrum_smiles]
     classes = np.where(molecule >= 0, table.inchikey_classes[molecule], -1)
     _, sizes = np.unique(classes, return_counts=True)
-    found = {
+    counts = {
         "spectra": len(classes), "molecules": len(sizes),
         "median spectra a molecule": int(np.median(sizes)),
         "most spectra of a molecule": int(sizes.max()),
     }  # fmt: skip
     for number, fold in enumerate(FOLDS):
-        found[f"{fold} spectra"] = int((folds == number).sum())
-        found[f"{fold} molecules"] = len(np.unique(classes[folds == number]))
-    wrong = [name for name, count in MASSSPECGYM_COUNTS.items() if found[name] != count]
+        counts[f"{fold} spectra"] = int((folds == number).sum())
+        counts[f"{fold} molecules"] = len(np.unique(classes[folds == number]))
+    wrong = [name for name, count in MASSSPECGYM_COUNTS.items() if counts[name] != count]
     return _finding(
         "counts that are not the paper's", wrong, len(MASSSPECGYM_COUNTS),
-        lambda name: f"{name}: {found[name]:,}, the paper has {MASSSPECGYM_COUNTS[name]:,}",
+        lambda name: f"{name}: {counts[name]:,}, the paper has {MASSSPECGYM_COUNTS[name]:,}",
     )  # fmt: skip
 
 
