@@ -417,3 +417,20 @@ def test_fit_uses_corrupted_copies_and_says_so(small: Prepared, tmp_path: Path) 
     assert augmented.description.options["augment"] == 1
     first, second = (EvidenceModel.open(run).states[0].arrays for run in (plain, augmented))
     assert any((first[name] != second[name]).any() for name in first)
+
+
+def test_a_channel_that_re_ranks_scores_shortlists(
+    small: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mzseek.evidence.ranker.SHORTLIST", 2)
+    channels = channels_from("intensities,fragments", ["intensities.epochs=1"])
+    assert [channel.name for channel in channels] == ["fragments", "intensities"]
+    run = fit(small, channels, tmp_path / "run", FitOptions(), jobs=1)
+    model = EvidenceModel.open(run)
+    assert [channel.name for channel in model.first_stage.channels] == ["fragments"]
+    lists = Predictions.open(run.predictions(0, "test"), label_of(run, 0, "test")).lists["mass"]
+    queries, _ = queries_from(small, lists.queries, "mass", jobs=1)
+    assert np.allclose(model.contributions(queries), lists.parts, atol=1e-5)
+    ranked_again = queries.ragged.sum(lists.parts[:, 1] != 0, np.int64)
+    assert ranked_again.max() == 2
+    assert queries.counts.max() > 2

@@ -180,3 +180,57 @@ def test_molecules_with_many_spectra_count_once_or_not() -> None:
     assert not np.allclose(once.weights["positive"], many.weights["positive"])
     distinct = fit_ranker(LABELS, NAMES, features, queries, by_molecule=False)
     assert np.array_equal(many.weights["positive"], distinct.weights["positive"])
+
+
+@pytest.fixture
+def reranking(monkeypatch: pytest.MonkeyPatch) -> tuple[list[np.ndarray], Queries, Ranker]:
+    """A ranker whose second channel scores only three candidates of each list."""
+    monkeypatch.setattr("mzseek.evidence.ranker.SHORTLIST", 3)
+    features, queries = simulated({1: POSITIVE, -1: NEGATIVE}, 4_000)
+    return features, queries, fit_ranker(LABELS, NAMES, features, queries, reranking=1)
+
+
+def test_ranking_a_shortlist_again_leaves_its_probability(reranking) -> None:
+    features, queries, ranker = reranking
+    lists, counts = queries.ragged, queries.counts
+    inside = ranker.shortlist(features[:1], queries.modes, counts)
+    assert np.array_equal(lists.sum(inside, np.int64), np.minimum(counts, 3))
+    for centred in (True, False):
+        first = ranker.first.contributions(features[:1], queries.modes, counts, centred=centred)
+        both = ranker.contributions(features, queries.modes, counts, centred=centred)
+        assert np.array_equal(both[:, :1], first)
+        assert not both[~inside, 1].any()
+        of_first, of_both = (
+            lists.sum(np.where(inside, np.exp(values.sum(1, dtype=float)), 0))
+            for values in (first, both)
+        )
+        assert np.allclose(of_first, of_both, rtol=1e-4)
+    # What the second channel says of the other candidates is not read.
+    hidden = [features[0], np.where(inside[:, None], features[1], np.nan)]
+    assert np.array_equal(ranker.contributions(hidden, queries.modes, counts, centred=False), both)
+
+
+def test_ranking_again_finds_more_truths(reranking) -> None:
+    features, queries, ranker = reranking
+    best = [
+        queries.ragged.max(np.where(queries.labels, total, -np.inf)) == queries.ragged.max(total)
+        for total in (
+            ranker.contributions(features, queries.modes, queries.counts).sum(1),
+            ranker.first.contributions(features[:1], queries.modes, queries.counts).sum(1),
+        )
+    ]
+    assert best[0].mean() > best[1].mean() + 0.03
+
+
+def test_a_ranker_that_ranks_again_comes_back(reranking) -> None:
+    _, _, ranker = reranking
+    fields = json.loads(json.dumps(ranker.to_dict()))
+    again = Ranker.from_dict(fields)
+    assert again.first is not None
+    assert again.to_dict() == ranker.to_dict()
+    table = ranker.to_table()
+    assert table.columns["candidates"] == ["all"] * 2 + ["shortlist"] * 4
+    assert table.columns["feature"] == ["a", "b", "a", "b", "c", "c, standardised"]
+    other = fields["first"] | {"spread": {"another": fields["first"]["spread"]["one"]}}
+    with pytest.raises(EvidenceError):
+        Ranker.from_dict(fields | {"first": other})

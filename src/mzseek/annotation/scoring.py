@@ -92,13 +92,10 @@ def score(
     """
     lists, union = _laid_out(queries, fingerprint, index, excluded_analogs)
     precompute(fitted.channels, lists.molecules)
-    features = [
-        channel.features(state, lists)
-        for channel, state in zip(fitted.channels, fitted.states, strict=True)
-    ]
     # Queries of one spectrum lie side by side, so that all of its hypotheses can be ranked as one.
     spectra = [len(query.feature.spectra) for query in queries]
     modes = np.repeat([mode_of(query) for query in queries], spectra)
+    features = fitted.features(lists, modes, union)
     parts = fitted.ranker.contributions(features, modes, union).astype(np.float64)
     absolute = fitted.ranker.contributions(features, modes, union, centred=False).astype(np.float64)
     explained, peaks = _explained(lists, fitted)
@@ -280,7 +277,7 @@ def score_with_background(
     with_background = [at for at, background in enumerate(backgrounds) if background is not None]
     compared, _ = score(
         [background for background in backgrounds if background is not None],
-        fitted, confidence, fingerprint,
+        fitted.first_stage, confidence, fingerprint,
         excluded_analogs=[
             ExcludedAnalogs(molecules, scored[at].rows[ions[at][1]]) for at in with_background
         ],

@@ -35,6 +35,8 @@ def channel_from(name: str, options: dict[str, Any]) -> "Channel":
 def channels_from(names: str, settings: Iterable[str] = ()) -> "list[Channel]":
     """Return channels as a user names them: ``fragments,analogs,run:runs/emb-cos``.
 
+    Those that re-rank come last.
+
     Parameters
     ----------
     names : str
@@ -62,7 +64,7 @@ def channels_from(names: str, settings: Iterable[str] = ()) -> "list[Channel]":
         channel_from(name, options[name] | ({"path": path} if path else {})) for name, path in named
     ]
     check_labels([channel.label for channel in channels])
-    return channels
+    return sorted(channels, key=lambda channel: channel.reranks)
 
 
 def check_labels(labels: list[str]) -> None:

@@ -25,6 +25,7 @@ from mzseek.evidence.model import (
     Features,
     precompute,
     save_states,
+    spread_out,
     total_scores,
 )
 from mzseek.evidence.options import FitOptions as FitOptions  # also for those who fit
@@ -201,6 +202,7 @@ def fit_rankers(
         rankers[left_out] = fit_ranker(
             labels, names, [values[rows] for values in features], queries.only(inside),
             l2=l2, by_molecule=by_molecule,
+            reranking=sum(channel.channel.reranks for channel in channels),
         )  # fmt: skip
     return rankers
 
@@ -284,9 +286,8 @@ class Predictor:
                 rows = gather_indices(pointers(unscored.counts), at)[1]
                 candidates = np.searchsorted(table, unscored.candidates[rows])
                 merged = queries.find_rows(inside, unscored.counts[at], candidates)
-                selected = [values[merged] for values in features]
                 parts[name][rows] = self._contributions(
-                    queries, inside, unscored.counts[at], selected, fold
+                    queries, inside, unscored.counts[at], features, merged, fold
                 )
             done += len(here)
             progress(f"lists of {fold}", done, len(usable))
@@ -313,10 +314,19 @@ class Predictor:
         return ListScores(usable, molecule, counts, candidates, identity, np.empty(0, np.float32))
 
     def _features(self, queries: Queries, fold: str) -> list[Features]:
-        precompute([fitted.channel for fitted in self.channels], queries.molecules)
+        """Features of the channels that score all candidates."""
+        channels = [fitted for fitted in self.channels if not self._reranks(fitted)]
+        precompute([fitted.channel for fitted in channels], queries.molecules)
+        return [self._features_of(fitted, queries, fold) for fitted in channels]
+
+    def _reranks(self, fitted: CrossFittedChannel) -> bool:
+        first = self.rankers[None].first
+        return first is not None and fitted.channel.label not in first.features
+
+    def _features_of(self, fitted: CrossFittedChannel, queries: Queries, fold: str) -> Features:
         if fold in FOLDS[:2]:
-            return [fitted.features(queries, to_fit=False) for fitted in self.channels]
-        return [fitted.channel.features(fitted.state, queries) for fitted in self.channels]
+            return fitted.features(queries, to_fit=False)
+        return fitted.channel.features(fitted.state, queries)
 
     def _contributions(
         self,
@@ -324,19 +334,33 @@ class Predictor:
         spectra: Ints,
         counts: Ints,
         features: Sequence[Features],
+        rows: Ints,
         fold: str,
     ) -> Features:
-        """Contributions of channels to the candidates of some spectra."""
+        """Contributions of channels to candidates (`rows` of the queries) of some spectra."""
         modes, lists = queries.modes[spectra], Ragged(counts)
-        if fold not in FOLDS[:2]:
-            return self.rankers[None].contributions(features, modes, counts)
-        group = self.groups.groups_of(queries.inchikey14[spectra])
-        contributions = np.zeros((lists.total, len(features)), np.float32)
-        for number in np.unique(group).tolist():
-            inside = group == number
-            rows = lists.repeat_per_list(inside)
-            contributions[rows] = self.rankers[number].contributions(
-                [values[rows] for values in features], modes[inside], counts[inside]
+        selected = [values[rows] for values in features]
+        if fold in FOLDS[:2]:
+            group = self.groups.groups_of(queries.inchikey14[spectra])
+            parts = [(self.rankers[number], group == number) for number in np.unique(group)]
+        else:
+            parts = [(self.rankers[None], np.ones(len(spectra), np.bool_))]
+        if len(selected) < len(self.channels):
+            inside = np.zeros(queries.ragged.total, np.bool_)
+            for ranker, of_part in parts:
+                here = lists.repeat_per_list(of_part)
+                inside[rows[here]] = ranker.shortlist(
+                    [values[here] for values in selected], modes[of_part], counts[of_part]
+                )
+            short = queries.keep(inside)
+            for fitted in filter(self._reranks, self.channels):
+                found = spread_out(self._features_of(fitted, short, fold), inside)
+                selected.append(found[rows])
+        contributions = np.zeros((lists.total, len(selected)), np.float32)
+        for ranker, of_part in parts:
+            here = lists.repeat_per_list(of_part)
+            contributions[here] = ranker.contributions(
+                [values[here] for values in selected], modes[of_part], counts[of_part]
             )
         return contributions
 
@@ -389,6 +413,7 @@ def fit(
     """
     options, out = options or FitOptions(), Path(out)
     options.check()
+    channels = sorted(channels, key=lambda channel: channel.reranks)  # those that re-rank are last
     check_labels([channel.label for channel in channels])
     started = time.perf_counter()
     with sole_writer(out, "fitting evidence"):

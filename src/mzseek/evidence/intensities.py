@@ -7,7 +7,7 @@ candidate. It is fitted on true molecules alone. Fitting needs torch, scoring do
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from mzseek.fragments.contexts import (
     describe,
     molecule_context,
 )
-from mzseek.fragments.matching import PPM, PeakTable, in_threads
+from mzseek.fragments.matching import PPM, IonForms, PeakTable, in_threads
 from mzseek.fragments.prediction import (
     BASES,
     CONDITIONS,
@@ -85,8 +85,8 @@ class IntensityOptions:
     least: float = option(
         MIN_TOLERANCE, "m/z that is always within the tolerance", at_least=0, at_most=1
     )
-    epochs: int = option(5, "passes over the training spectra", at_least=1, at_most=100)
-    per_molecule: int = option(6, "spectra of a molecule in a pass, at most", at_least=1)
+    epochs: int = option(3, "passes over the training spectra", at_least=1, at_most=100)
+    per_molecule: int = option(3, "spectra of a molecule in a pass, at most", at_least=1)
     lr: float = option(3e-3, "learning rate", above=0)
     seed: int = option(0, "of the initial weights and the order of spectra", at_least=0)
 
@@ -97,6 +97,7 @@ class Intensities(Channel):
     name: ClassVar[str] = "intensities"
     options_type: ClassVar[type] = IntensityOptions
     shapes: ClassVar[Mapping[str, tuple[int, ...]]] = SHAPES
+    reranks: ClassVar[bool] = True
     feature_names = ("likelihood",)
 
     def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
@@ -118,31 +119,25 @@ class Intensities(Channel):
 
     def features(self, state: ChannelState, queries: Queries) -> Features:
         """Log-likelihood of the spectrum under each candidate."""
-        contexts = molecule_contexts(queries.molecules.smiles)
-        peaks = peaks_of_spectra(queries.spectra, self.options.ppm, self.options.least)
+        jobs, spectrum_of = queries.molecules.jobs, queries.ragged.list_index
+        measured = _measured(queries.spectra, self.options, state.arrays)
+        order = np.argsort(queries.candidates, kind="stable")
+        members, first = np.unique(queries.candidates[order], return_index=True)
+        rows_of = np.split(order, first[1:])
+        contexts = molecule_contexts([queries.molecules.smiles[m] for m in members], jobs)
         values = np.zeros((queries.ragged.total, 1), np.float32)
-        starts = queries.ragged.starts
-        spectra_of = {
-            number: np.flatnonzero(queries.list_of == number)
-            for number in np.unique(queries.list_of)
-        }
 
-        def score(task: tuple[int, int]) -> None:
-            number, position = task
-            member = queries.members[queries.pointers[number] + position]
-            rows = describe(contexts[member])
+        def score(number: int) -> None:
+            rows = describe(contexts[number])
             bases: dict[bytes, Floats] = {}
-            for spectrum in spectra_of[number]:
-                values[starts[spectrum] + position] = _likelihood(
-                    state.arrays, rows, bases, peaks, queries.spectra[int(spectrum)], int(spectrum)
-                )
+            known: dict[int, float] = {}  # of a spectrum that has several lists
+            for row in rows_of[number]:
+                spectrum = measured[spectrum_of[row]]
+                if id(spectrum) not in known:
+                    known[id(spectrum)] = spectrum.likelihood(state.arrays, rows, bases)
+                values[row] = known[id(spectrum)]
 
-        tasks = [
-            (int(number), position)
-            for number in spectra_of
-            for position in range(int(np.diff(queries.pointers)[number]))
-        ]
-        in_threads(lambda index: score(tasks[index]), len(tasks), None)
+        in_threads(score, len(members), jobs)
         return values
 
 
@@ -168,29 +163,53 @@ def _peaks_of(peaks: PeakTable, spectrum: int) -> PeaksOf:
     return PeaksOf(peaks.mz[inside], peaks.tolerances[inside], shares / shares.sum())
 
 
-def _likelihood(
-    weights: Weights,
-    rows: FragmentRows,
-    bases: dict[bytes, Floats],
-    peaks: PeakTable,
-    spectrum: Spectrum,
-    number: int,
-) -> float:
-    """Score one spectrum; ``bases`` keeps the logits of the molecule by ion."""
-    own_peaks = _peaks_of(peaks, number)
-    forms = peaks.forms[peaks.form_of[number]]
-    if not len(own_peaks.mz):
-        return 0.0
-    entries = ion_entries(rows, forms, spectrum.precursor_mz)
-    ion = ion_inputs(parse_adduct(adduct_of(spectrum)))
-    basis = bases.get(ion.tobytes())
-    if basis is None:
-        basis = bases[ion.tobytes()] = basis_logits(weights, rows, ion)
-    instrument = instrument_kind(spectrum.metadata)
-    mixed, noise = mixture(weights, _conditions(spectrum, instrument, len(own_peaks.mz)))
-    logits = entry_logits(basis, mixed, entries)
-    width = float(weights["width"][width_of(instrument)])
-    return log_likelihood(logits, entries, own_peaks, noise, width)
+class _Measured(NamedTuple):
+    """A spectrum as its likelihood is computed: peaks, ion, and what its conditions give."""
+
+    peaks: PeaksOf
+    forms: IonForms
+    precursor_mz: float
+    ion: npt.NDArray[np.float32]
+    mixed: Floats
+    noise: float
+    width: float
+
+    def likelihood(self, weights: Weights, rows: FragmentRows, bases: dict[bytes, Floats]) -> float:
+        """Log-likelihood under a molecule; ``bases`` keeps its logits by ion."""
+        if not len(self.peaks.mz):
+            return 0.0
+        basis = bases.get(self.ion.tobytes())
+        if basis is None:
+            basis = bases[self.ion.tobytes()] = basis_logits(weights, rows, self.ion)
+        entries = ion_entries(rows, self.forms, self.precursor_mz)
+        logits = entry_logits(basis, self.mixed, entries)
+        return log_likelihood(logits, entries, self.peaks, self.noise, self.width)
+
+
+def _measured(
+    spectra: Sequence[Spectrum], options: IntensityOptions, weights: Weights
+) -> list[_Measured]:
+    """Read spectra; equal ones are one object."""
+    peaks = peaks_of_spectra(spectra, options.ppm, options.least)
+    known: dict[object, _Measured] = {}
+    measured = []
+    for number, spectrum in enumerate(spectra):
+        # Lists of one spectrum have its peaks, and their own adduct.
+        arrays = id(spectrum.mz), id(spectrum.intensities), id(spectrum.metadata)
+        key = *arrays, spectrum.precursor_mz, spectrum.adduct
+        if key not in known:
+            own_peaks = _peaks_of(peaks, number)
+            instrument = instrument_kind(spectrum.metadata)
+            known[key] = _Measured(
+                own_peaks,
+                peaks.forms[peaks.form_of[number]],
+                spectrum.precursor_mz,
+                ion_inputs(parse_adduct(adduct_of(spectrum))),
+                *mixture(weights, _conditions(spectrum, instrument, len(own_peaks.mz))),
+                float(weights["width"][width_of(instrument)]),
+            )
+        measured.append(known[key])
+    return measured
 
 
 def _conditions(spectrum: Spectrum, instrument: str | None, peaks: int) -> npt.NDArray[np.float32]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from mzseek.core.errors import EvidenceError, ModelError
 from mzseek.core.registry import NoOptions
 from mzseek.evidence import channel_from
-from mzseek.evidence.queries import Keys, Molecules, Queries, ReferenceSpectra, TrainingSet
+from mzseek.evidence.queries import Ints, Keys, Molecules, Queries, ReferenceSpectra, TrainingSet
 from mzseek.evidence.ranker import Ranker
 from mzseek.io import StrPath
 from mzseek.io.manifest import Manifest, parse_object
@@ -80,6 +80,8 @@ class Channel(ABC):
         A dataclass whose fields are made with `mzseek.core.registry.option`.
     pretrained : bool
         Whether it was trained elsewhere, so that it cannot be cross-fitted.
+    reranks : bool
+        Whether it is so slow that beside other channels it only scores a shortlist of theirs.
     sees_spectrum : bool
         Whether its features depend on the spectrum; those of a prior do not.
     needs_fragments : bool
@@ -113,6 +115,7 @@ class Channel(ABC):
     name: ClassVar[str]
     options_type: ClassVar[type] = NoOptions
     pretrained: ClassVar[bool] = False
+    reranks: ClassVar[bool] = False
     sees_spectrum: ClassVar[bool] = True
     needs_fragments: ClassVar[bool] = False
     needs_fingerprints: tuple[str, ...] = ()
@@ -206,11 +209,34 @@ class EvidenceModel:
     def contributions(self, queries: Queries) -> npt.NDArray[np.float32]:
         """Log-odds that each channel adds to each candidate's score, shape (rows, channels)."""
         precompute(self.channels, queries.molecules)
-        features = [
-            channel.features(state, queries)
-            for channel, state in zip(self.channels, self.states, strict=True)
-        ]
+        features = self.features(queries, queries.modes, queries.counts)
         return self.ranker.contributions(features, queries.modes, queries.counts)
+
+    def features(
+        self, queries: Queries, modes: npt.NDArray[np.integer], counts: Ints
+    ) -> list[Features]:
+        """Features of all channels; 0 where a channel that re-ranks does not score a candidate.
+
+        ``modes`` and ``counts`` are those of the lists that are ranked, which may each be several
+        consecutive lists of the queries.
+        """
+        fitted = list(zip(self.channels, self.states, strict=True))
+        first = len(fitted) if self.ranker.first is None else len(self.ranker.first.features)
+        features = [channel.features(state, queries) for channel, state in fitted[:first]]
+        if first < len(fitted):
+            inside = self.ranker.shortlist(features, modes, counts)
+            short = queries.keep(inside)
+            for channel, state in fitted[first:]:
+                features.append(spread_out(channel.features(state, short), inside))
+        return features
+
+    @property
+    def first_stage(self) -> "EvidenceModel":
+        """The model without channels that re-rank."""
+        if self.ranker.first is None:
+            return self
+        number = len(self.ranker.first.features)
+        return EvidenceModel(self.channels[:number], self.states[:number], self.ranker.first)
 
     def scores(self, queries: Queries) -> npt.NDArray[np.float32]:
         """Log-odds of each candidate against the average one of its list."""
@@ -230,6 +256,13 @@ class EvidenceModel:
                 for channel, state in zip(self.channels, self.states, strict=True)
             ],
         }
+
+
+def spread_out(features: Features, inside: npt.NDArray[np.bool_]) -> Features:
+    """Features of some rows in the places of all, 0 elsewhere."""
+    values = np.zeros((len(inside), features.shape[1]), np.float32)
+    values[inside] = features
+    return values
 
 
 def total_scores(contributions: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

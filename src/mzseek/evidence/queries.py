@@ -74,7 +74,7 @@ class Molecules:
         index_rows: Ints | None = None,
     ) -> None:
         self.smiles, self.fingerprint = smiles, fingerprint
-        self._stored, self._jobs, self._index = stored, jobs, index
+        self._stored, self.jobs, self._index = stored, jobs, index
         self._index_rows = np.empty(0, np.int64) if index_rows is None else index_rows
         self._fragments: FragmentTable | None = None
         self._words: dict[str, Words] = {}
@@ -108,7 +108,7 @@ class Molecules:
         parts: list[dict[str, Words]] = []
         work = partial(compute_batch, kinds=missing, with_fragments=fragments)
         done = 0
-        for batch, (table, words) in in_batches(work, list(self.smiles), _BATCH, self._jobs):
+        for batch, (table, words) in in_batches(work, list(self.smiles), _BATCH, self.jobs):
             tables.append(table)
             parts.append(words)
             done += len(batch)
@@ -299,6 +299,21 @@ class Queries:
             list_of=self.list_of[spectra],
             labels=self.labels[self.rows(spectra)] if len(self.labels) else self.labels,
             inchikey14=self.inchikey14[spectra] if len(self.inchikey14) else self.inchikey14,
+        )
+
+    def keep(self, rows: Flags) -> "Queries":
+        """The same spectra with these candidates alone, each spectrum with a list of its own.
+
+        A list may lose its truth, or all of its candidates.
+        """
+        counts = np.bincount(self.ragged.list_index[rows], minlength=len(self))
+        return replace(
+            self,
+            list_of=np.arange(len(self)),
+            pointers=pointers(counts),
+            members=self.candidates[rows],
+            excluded_analogs=None,
+            labels=self.labels[rows] if len(self.labels) else self.labels,
         )
 
     def in_parts(self, rows: int = _ROWS) -> Iterator[tuple[slice, "Queries"]]:

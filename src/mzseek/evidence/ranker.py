@@ -1,7 +1,8 @@
 """Rank candidates by channel features with a conditional logit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,6 +96,10 @@ def truth_slope(
     return p - of_truth / lists.repeat_per_list(mass), np.log(mass)
 
 
+SHORTLIST = (
+    30  # candidates of a list that channels which re-rank score; more where scores are equal
+)
+_MIN_SPREAD = 1e-3  # of a feature in a list
 MIN_MOLECULES = 100  # with fewer, an ion mode has the weights fitted on both
 NAME = "logit"
 _FIELDS = {
@@ -103,6 +108,7 @@ _FIELDS = {
     "weights": {...: {...: {...: float}}},
     "molecules": {...: int},
     "own": {...: bool},
+    "first?": dict,
 }
 
 
@@ -122,6 +128,9 @@ class Ranker(Tabular):
         How many molecules of each ion mode it was fitted on.
     by_mode : mapping of str to bool
         Whether an ion mode has its own weights, or those fitted on both.
+    first : Ranker, optional
+        That ranks all candidates by the channels that score all of them; this one then ranks a
+        shortlist of each list again, by all channels.
     """
 
     features: Mapping[str, Sequence[str]]
@@ -129,6 +138,14 @@ class Ranker(Tabular):
     weights: Mapping[str, Floats]
     molecules: Mapping[str, int]
     by_mode: Mapping[str, bool]
+    first: "Ranker | None" = None
+
+    def shortlist(
+        self, features: Sequence[npt.NDArray[np.floating]], modes: Any, counts: Any
+    ) -> npt.NDArray[np.bool_]:
+        """Whether each candidate is ranked again, from features of the first ranker's channels."""
+        assert self.first is not None
+        return _shortlist(self.first.contributions(features, modes, counts), counts)
 
     def contributions(
         self,
@@ -153,7 +170,35 @@ class Ranker(Tabular):
         Returns
         -------
         float32 array, shape (rows, channels)
+            With a first ranker, what ranking again changes is the contribution of the last
+            channel. The probability of the shortlist as a whole stays as it was.
         """
+        if self.first is None:
+            return self._weighted(features, modes, counts, centred)
+        lists, number = Ragged(np.asarray(counts, np.int64)), len(self.first.features)
+        contributions = np.zeros((lists.total, len(features)), np.float32)
+        contributions[:, :number] = self.first.contributions(
+            features[:number], modes, counts, centred=centred
+        )
+        inside = _shortlist(contributions[:, :number], counts)
+        short = Ragged(lists.sum(inside, np.int64))
+        kept = [values[inside] for values in features]
+        again = self._weighted(_with_standing(kept, number, short), modes, short.counts, True)
+        before, after = (
+            values.sum(1, dtype=np.float64) for values in (contributions[inside, :number], again)
+        )
+        same_total = short.repeat_per_list(_log_sums(before, short) - _log_sums(after, short))
+        contributions[inside, -1] = after + same_total - before
+        return contributions
+
+    def _weighted(
+        self,
+        features: Sequence[npt.NDArray[np.floating]],
+        modes: Any,
+        counts: Any,
+        centred: bool,
+    ) -> npt.NDArray[np.float32]:
+        """Sum of each channel's weighted features."""
         lists = Ragged(np.asarray(counts, np.int64))
         negative = lists.repeat_per_list(np.asarray(modes) < 0)
         contributions = np.zeros((lists.total, len(features)), np.float32)
@@ -174,8 +219,11 @@ class Ranker(Tabular):
         """Refuse channels or features other than the ranker was fitted on (`EvidenceError`)."""
         if [channel.label for channel in channels] != list(self.features):
             raise EvidenceError("its ranker is of other channels than it names")
-        for channel in channels:
-            if tuple(channel.feature_names) != tuple(self.features[channel.label]):
+        known = len(channels) if self.first is None else len(self.first.features)
+        for number, channel in enumerate(channels):
+            names = list(channel.feature_names)
+            names = names if number < known else _names_with_standing(names)
+            if names != list(self.features[channel.label]):
                 raise EvidenceError(
                     f"its ranker weighs other features of {channel.label} than this version of "
                     "mzseek has"
@@ -189,6 +237,7 @@ class Ranker(Tabular):
             "weights": {mode: self._named(weights) for mode, weights in self.weights.items()},
             "molecules": dict(self.molecules),
             "own": dict(self.by_mode),
+            **({} if self.first is None else {"first": self.first.to_dict()}),
         }
 
     @classmethod
@@ -215,7 +264,10 @@ class Ranker(Tabular):
         scale = flat(fields["spread"])
         if not (scale > 0).all():
             raise EvidenceError(f"{where}: has a spread that is not above 0")
-        return cls(features, scale, weights, fields["molecules"], fields["own"])
+        first = cls.from_dict(fields["first"], where) if "first" in fields else None
+        if first is not None and list(first.features) != list(features)[: len(first.features)]:
+            raise EvidenceError(f"{where}: its first ranker is of other channels")
+        return cls(features, scale, weights, fields["molecules"], fields["own"], first)
 
     def _named(self, values: Floats) -> dict[str, dict[str, float]]:
         left = iter(values.tolist())
@@ -226,15 +278,27 @@ class Ranker(Tabular):
 
     def to_table(self) -> Table:
         """Weights, a row for each feature, in log-odds for each unit of its scale."""
+        rankers = {"all": self} if self.first is None else {"all": self.first, "shortlist": self}
         names = [
-            (channel, name) for channel, features in self.features.items() for name in features
+            (stage, channel, name)
+            for stage, ranker in rankers.items()
+            for channel, features in ranker.features.items()
+            for name in features
         ]
-        return Table(
-            {
-                "channel": [channel for channel, _ in names],
-                "feature": [name for _, name in names],
-                **{mode: self.weights[mode].tolist() for mode in MODES if self.molecules[mode]},
+        columns = {
+            "candidates": [stage for stage, _, _ in names],
+            "channel": [channel for _, channel, _ in names],
+            "feature": [name for _, _, name in names],
+            **{
+                mode: np.concatenate([r.weights[mode] for r in rankers.values()]).tolist()
+                for mode in MODES
+                if self.molecules[mode]
             },
+        }
+        if self.first is None:
+            del columns["candidates"]
+        return Table(
+            columns,
             "weights of a conditional logit, for features in units of their spread within lists",
         )
 
@@ -248,6 +312,7 @@ def fit_ranker(
     l2: float = 1e-3,
     by_molecule: bool = True,
     min_molecules: int = MIN_MOLECULES,
+    reranking: int = 0,
 ) -> Ranker:
     """Fit the ranker under which the labelled candidates are most probable.
 
@@ -263,7 +328,28 @@ def fit_ranker(
         Every molecule counts once, however many spectra it has.
     min_molecules : int
         With fewer, an ion mode has the weights fitted on both.
+    reranking : int
+        How many channels at the end score only the shortlist of the others.
     """
+    number = len(labels) - reranking
+    if reranking and number:
+        fit = partial(fit_ranker, l2=l2, by_molecule=by_molecule, min_molecules=min_molecules)
+        first = fit(labels[:number], names[:number], features[:number], queries)
+        total = first.contributions(features[:number], queries.modes, queries.counts)
+        inside = _shortlist(total, queries.counts)
+        short = queries.keep(inside)
+        # Lists whose truth is not on the shortlist have nothing to tell about ranking again.
+        usable = np.flatnonzero(short.ragged.any(short.labels))
+        rows = short.rows(usable)
+        kept = [values[inside][rows] for values in features]
+        short = short.only(usable)
+        again = fit(
+            labels,
+            [*names[:number], *map(_names_with_standing, names[number:])],
+            _with_standing(kept, number, short.ragged),
+            short,
+        )
+        return replace(again, first=first)
     lists = queries.ragged
     values = np.hstack([_centred(values_of, lists) for values_of in features])
     scale = np.sqrt((values**2).mean(0)) if len(values) else np.ones(values.shape[1])
@@ -296,3 +382,34 @@ def _centred(features: npt.NDArray[np.floating], lists: Ragged) -> Floats:
         return values
     means = np.add.reduceat(values, lists.starts, axis=0) / lists.counts[:, None]
     return np.asarray(values - np.repeat(means, lists.counts, axis=0))
+
+
+def _shortlist(contributions: npt.NDArray[np.floating], counts: Any) -> npt.NDArray[np.bool_]:
+    """Candidates with no fewer log-odds than the 30th of their list."""
+    lists, total = Ragged(np.asarray(counts, np.int64)), contributions.sum(1, dtype=np.float64)
+    order = np.lexsort((-total, lists.list_index))
+    last = lists.starts + np.minimum(lists.counts, SHORTLIST) - 1
+    return np.asarray(total >= lists.repeat_per_list(total[order[last]]))
+
+
+def _with_standing(
+    features: Sequence[npt.NDArray[np.floating]], number: int, lists: Ragged
+) -> list[npt.NDArray[np.floating]]:
+    """Features; from a channel on, also in units of their spread within each list."""
+    together = list(features[:number])
+    for values in features[number:]:
+        centred = _centred(values, lists)
+        spread = np.sqrt(np.add.reduceat(centred**2, lists.starts, axis=0) / lists.counts[:, None])
+        unit = np.maximum(np.repeat(spread, lists.counts, axis=0), _MIN_SPREAD)
+        together.append(np.hstack([values, centred / unit]))
+    return together
+
+
+def _names_with_standing(names: Sequence[str]) -> list[str]:
+    return [*names, *(f"{name}, standardised" for name in names)]
+
+
+def _log_sums(values: Floats, lists: Ragged) -> Floats:
+    """Logarithm of the sum of exponentials, for each list."""
+    top = lists.max(values)
+    return np.asarray(top + np.log(lists.sum(np.exp(values - lists.repeat_per_list(top)))))
