@@ -108,6 +108,9 @@ def test_every_json_is_alone_on_standard_output(
     kind = ("--fingerprint", "maccs", "--jobs", 1)
     mzseek.ok("database", "build", sources / "pool.smi", "--out", "store", *kind)
     mzseek.ok("library", "build", sources / "spectra.tsv", "--out", "library")
+    mzseek.ok("prepare", sources, "--out", "prepared", *kind)
+    settings = ("--channels", "intensities", "--set", "intensities.epochs=1")
+    mzseek.ok("fit", "prepared", *settings, "--out", "predicting", "--jobs", 1)
     commands = {
         "prepare": [sources, "--out", "data", *kind],
         "data check": [sources],
@@ -121,6 +124,7 @@ def test_every_json_is_alone_on_standard_output(
         "bands": ["data", "--jobs", 1],
         "advise": ["data", "--fingerprint", "maccs", "--lists", 2, "--jobs", 1],
         "decide": [table],
+        "simulate": [table, "--model", "predicting", "--out", "library.msp"],
         "reproduce": ["toy", "--out", "made"],
         "tune": [grid, "--data", sources, "--out", "tuned", "--jobs", 1],
         "show": [sources / "spectra.tsv"],

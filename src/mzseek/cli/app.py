@@ -22,6 +22,7 @@ COMMANDS = {
     "negatives": "Mine negatives for training, for every molecule of a data set.",
     "train": "Train a model on a prepared data set.",
     "fit": "Fit a ranker over channels of evidence: fragments, analogs, trained runs.",
+    "simulate": "Predict the fragment spectra of molecules, as a library in silico.",
     "model": "Make, check and describe the bundle that annotation goes by.",
     "evaluate": "Score a run, from its saved predictions where there are any.",
     "report": "Pages about runs: the trade-off, calibration, how training went, and the data.",

@@ -25,6 +25,8 @@ Indices = npt.NDArray[np.int32]
 
 _ELEMENTS = (6, 7, 8, 16, 15, 9, 17, 35, 53)  # then any other heavy atom, then hydrogen
 _OTHER, _HYDROGEN = len(_ELEMENTS), len(_ELEMENTS) + 1
+SYMBOLS = ("C", "N", "O", "S", "P", "F", "Cl", "Br", "I", "", "H")  # "" for any other
+HYDROGEN_COLUMN = _HYDROGEN
 _ELEMENT_COLUMNS = len(_ELEMENTS) + 2
 _UNITS = np.array([10, 3, 3, 1, 1, 2, 1, 1, 1, 1, 10], np.float32)  # of counts, by element
 # Bonds to an atom of each element in a neutral molecule, less two: what unsaturation counts.
@@ -214,6 +216,12 @@ def describe(context: MoleculeContext) -> FragmentRows:
         numbers,
         _indices(context, inside, parts, codes[rows], broken[rows], counts),
     )
+
+
+def compositions(rows: FragmentRows) -> Ints:
+    """Atoms of each element in each fragment, shape (rows, len(SYMBOLS))."""
+    counts = np.rint(rows.numbers[:, :_ELEMENT_COLUMNS] * _UNITS)
+    return np.asarray(counts, np.int64)
 
 
 def _numbers(

@@ -1,13 +1,15 @@
 """NIST's MSP text format and its dialects: ``Key: value`` lines, ``Num Peaks: n``, peaks."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from mzseek.core.errors import Reason
 from mzseek.core.text import shorten
-from mzseek.io import LongLine, Source, text_lines
+from mzseek.io import LongLine, Source, StrPath, atomic_file, text_lines
 from mzseek.io.sources import MAX_PEAKS
 from mzseek.spectra.records import PeakBlock, Record, is_number, with_time_unit
+from mzseek.spectra.spectrum import Spectrum
 
 _KEY = re.compile(r"[ \t]*([A-Za-z_][^:]*):(.*)")
 _QUOTED = re.compile(r'"([^"=]+)=([^"]*)"')
@@ -147,3 +149,34 @@ def _add_peaks(record: Record, peaks: PeakBlock, number: int, line: str) -> None
         record.problem = Reason(reason, "malformed")
     else:
         peaks.add(number, text)
+
+
+_NAMES = {"smiles": "SMILES", "inchikey": "InChIKey", "comment": "Comments"}
+
+
+def write_msp(path: StrPath, spectra: Iterable[tuple[Spectrum, Sequence[str]]]) -> int:
+    """Write spectra, each with a comment for each peak, as MSP; return how many there were.
+
+    An empty comment is left out. A spectrum without a name is called by its identifier.
+    """
+    count = 0
+    with atomic_file(Path(path)) as partial, partial.open("w", encoding="utf-8") as stream:
+        for spectrum, comments in spectra:
+            count += 1
+            fields = {key: " ".join(value.split()) for key, value in spectrum.metadata.items()}
+            lines = [f"Name: {fields.pop('compound_name', '') or spectrum.identifier}"]
+            lines.append(f"PrecursorMZ: {spectrum.precursor_mz!r}")
+            if spectrum.adduct is not None:
+                lines.append(f"Precursor_type: {spectrum.adduct}")
+            if spectrum.charge is not None:
+                lines.append(f"Ion_mode: {'P' if spectrum.charge > 0 else 'N'}")
+            lines += [
+                f"{_NAMES.get(key, key.capitalize())}: {value}" for key, value in fields.items()
+            ]
+            lines.append(f"Num Peaks: {len(spectrum)}")
+            for mz, height, comment in zip(
+                spectrum.mz.tolist(), spectrum.intensities.tolist(), comments, strict=True
+            ):
+                lines.append(f"{mz:.5f} {height:.2f}" + (f' "{comment}"' if comment else ""))
+            stream.write("\n".join(lines) + "\n\n")
+    return count
