@@ -25,16 +25,18 @@ from mzseek.spectra import Spectrum
 from .molecules import KNOWN
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+collect_ignore = ["process_state.py"]  # a script of test_process.py, which loads torch
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Commands under test hear Ctrl-C, also where a shell has started the tests in the background.
 
-    Such shells have it ignored, which programs inherit, and rightly leave so. And examples have no
-    deadline: a machine may be busy.
+    Such shells have it ignored, which programs inherit, and rightly leave so. Examples of
+    hypothesis have no deadline, since a machine may be busy; without slow tests they are fewer.
     """
-    settings.register_profile("patient", deadline=None)
-    settings.load_profile("patient")
+    settings.register_profile("all", deadline=None)
+    settings.register_profile("fast", deadline=None, max_examples=25)
+    settings.load_profile("fast" if config.option.markexpr == "not slow" else "all")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -162,6 +162,7 @@ def test_a_mass_that_nothing_has_is_answered_with_nothing(config, spectra):
     assert "no molecule of the database has this mass" in annotation.notes
 
 
+@pytest.mark.slow
 def test_settings_change_what_is_scored_and_shown(config, features, said):
     formula = said[0].candidates[0].formula
     settings = {
@@ -276,6 +277,7 @@ def test_a_library_of_the_other_mode_changes_nothing(among_isomers, octanoic, ma
     assert analogs_part(own, octanoic) == pytest.approx(before, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_no_order_of_a_library_shows_nor_processes(
     among_isomers, features, spectra, octanoic, make_library, monkeypatch
 ):

@@ -158,6 +158,7 @@ def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(whole, config, tmp_pa
     assert_same(tmp_path / "cut", out, "report.html")
 
 
+@pytest.mark.slow
 def test_a_clock_that_was_set_back_changes_nothing(whole, config, tmp_path, bundle_folder):
     _, out, mgf = whole
     # All files are of a time to come: the clock was a year ahead when the job was killed.
@@ -288,7 +289,7 @@ def test_a_job_whose_worker_is_killed_goes_on_and_ends_with_the_same_bytes(
     many, config, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("mzseek.annotation.annotator._BATCH", 1)
-    annotate_files([many], tmp_path / "whole", config, jobs=2)
+    annotate_files([many], tmp_path / "whole", config, jobs=1)
     monkeypatch.setattr("mzseek.annotation.annotator._CHUNK", 16)
     out = tmp_path / "cut"
     with pytest.raises(
@@ -316,6 +317,7 @@ def test_spectra_of_a_feature_that_is_set_aside_are_told_one_by_one(mgf, config,
     assert sum(where.endswith("odd, spectrum 2 of 2") for where in told) == 1
 
 
+@pytest.mark.slow
 def test_where_the_reasons_are_is_said(mgf, config, tmp_path):
     # Nothing explains made-up peaks, and a tolerance that is given is not the reason.
     config = dataclasses.replace(config, peak_ppm=Tolerance(10.0))
@@ -412,6 +414,7 @@ def test_ids_of_two_files_meet_tables_by_file(config, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [
     PEAKS + PEAKS,
     PEAKS + "138.0662 100\n",

@@ -97,6 +97,7 @@ def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
     assert "Simulated" not in page
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(small: Path) -> None:
     command = f"{shlex.join([*CLI, 'data', 'check', str(small)])} | head -c 1"
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

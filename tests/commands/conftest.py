@@ -1,9 +1,7 @@
 """Every command that writes, with inputs for it: what the tests of all of them share."""
 
 import json
-import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,9 @@ from mzseek.io.writing import lock_path
 from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
 
-from ..cli.conftest import CLI, assert_refused, call, mzseek, threads_kept  # noqa: F401
+from ..cli.conftest import assert_refused, call, mzseek, threads_kept  # noqa: F401
 from ..molecules import MOLECULES
+from ..processes import MZSEEK, Forked
 
 QUICK = [
     "--epochs", "2", "--lr", "3e-3", "--width", "16", "--blocks", "1", "--batch-size", "16",
@@ -214,9 +213,5 @@ def whole(world: World, tmp_path_factory: pytest.TempPathFactory) -> Callable[[s
     return get
 
 
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [*CLI, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment, start_new_session=True,
-    )  # fmt: skip
+def start(arguments: list[str]) -> Forked:
+    return Forked(MZSEEK, *arguments)

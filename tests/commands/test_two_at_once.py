@@ -5,10 +5,8 @@ while it is at work, and goes on when the second has ended.
 """
 
 import json
-import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -31,17 +29,18 @@ from mzseek.parallel import LocalEngine
 from mzseek.runs.run import Run
 
 from ..cli.conftest import call
+from ..processes import Forked
 from .conftest import COMMANDS, SECONDS, World, contents, output, start
 
 
-def stopped_when_it_holds(process: subprocess.Popen[str], lock: Path) -> None:
+def stopped_when_it_holds(process: Forked, lock: Path) -> None:
     """Wait until a process has signed its lock, and stop it there."""
     until = time.monotonic() + SECONDS
     while not (lock.exists() and lock.read_text().endswith("}")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
         time.sleep(0.002)
-    os.killpg(process.pid, signal.SIGSTOP)
+    process.send_signal(signal.SIGSTOP)
 
 
 @pytest.mark.slow
@@ -60,7 +59,7 @@ def test_one_does_the_work_and_the_other_says_who_holds_it(
         assert f"another process is {doing} there (process {first.pid} on " in said
     finally:
         # The demo takes minutes: it is killed, and whoever comes next is not in its way.
-        os.killpg(first.pid, signal.SIGKILL if command == "demo" else signal.SIGCONT)
+        first.send_signal(signal.SIGKILL if command == "demo" else signal.SIGCONT)
         _, said = first.communicate(timeout=SECONDS)
     if command == "demo":
         with sole_writer(out, "trying again"):

@@ -155,6 +155,7 @@ def test_the_demo_annotates_and_says_how_to_get_its_second_half(
     assert not (folder / "demo" / "runs").exists()
 
 
+@pytest.mark.slow
 def test_every_module_that_needs_no_torch_can_be_loaded(bare: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _EVERY_MODULE], env=bare, capture_output=True, text=True, check=True

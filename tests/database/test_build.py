@@ -1,5 +1,4 @@
 import json
-import os
 import random
 import resource
 import shutil
@@ -24,6 +23,7 @@ from mzseek.database.records import part_schema
 from mzseek.database.sources import file_sources
 from mzseek.parallel import LocalEngine, silent
 
+from ..processes import Forked
 from .conftest import all_rows, build, contents, write_table
 
 BATCH, CHUNK = 5, 20
@@ -200,24 +200,12 @@ print("done", flush=True)
 """
 
 
-def started(what: str, source: Path, out: Path, jobs: int) -> subprocess.Popen:
+def started(what: str, source: Path, out: Path, jobs: int) -> Forked:
     """A process of its own group that builds or adds, and has begun."""
     code = DRIVER.format(batch=BATCH, chunk=CHUNK)
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, what, str(source), str(out), str(jobs)],
-        stdout=subprocess.PIPE, start_new_session=True, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
+    process = Forked(code, what, str(source), str(out), str(jobs))
     assert process.stdout.readline() == "go\n"
     return process
-
-
-def kill(process: subprocess.Popen) -> None:
-    """End it, and all that it has started, at once."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    finally:
-        process.communicate()
 
 
 @pytest.mark.slow
@@ -235,7 +223,8 @@ def test_a_killed_build_goes_on_to_the_same_bytes(
     for _ in range(kills):
         process = started("build", molecules, tmp_path / "out", jobs)
         time.sleep(moments.uniform(0, seconds))
-        kill(process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
         if (tmp_path / "out").exists():  # it was faster than the signal: then it must be whole
             assert contents(tmp_path / "out") == whole
         assert contents(build(molecules, tmp_path / "out").folder) == whole
@@ -347,7 +336,8 @@ def test_a_killed_add_leaves_the_store_as_it_was(
         shutil.copytree(tmp_path / "old", tmp_path / "out")
         process = started("add", more, tmp_path / "out", 1)
         time.sleep(moments.uniform(0, seconds))
-        kill(process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
         found = contents(tmp_path / "out")
         assert found in (before, after)
         database = Database.open(tmp_path / "out")

@@ -152,6 +152,7 @@ def test_no_list_of_molecules(tmp_path: Path, data: bytes, message: str) -> None
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packing", [".gz", ".zst"])
 def test_files_cut_short(tmp_path: Path, packing: str) -> None:
     text = "".join(f"{n}\t{'C' * (n % 50 + 1)}\n" for n in range(200_000)).encode()

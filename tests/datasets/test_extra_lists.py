@@ -305,6 +305,7 @@ def test_lists_that_came_with_the_data_are_not_replaced(write_set, tmp_path: Pat
     assert prepared.measured_settings == ["hard-mass-8"]
 
 
+@pytest.mark.slow
 def test_models_train_on_negatives_and_are_measured_on_the_lists_of_the_data(
     folder: Path, store: Database, small_options, tmp_path: Path
 ) -> None:

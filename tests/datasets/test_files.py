@@ -123,6 +123,7 @@ def test_textbook_queries_are_read_without_a_complaint() -> None:
     assert all(s.adduct == "[M+H]+" and s.metadata["smiles"] for s in spectra)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_textbook_queries_look_like_measured_spectra(shared: Path) -> None:
     queries = {s.metadata["inchikey"]: s for s in read_spectra(DEMO_QUERIES, [])}

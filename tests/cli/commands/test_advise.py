@@ -68,6 +68,7 @@ def test_every_command_that_is_told_exists_with_its_options(
         assert prepare[prepare.index("--out") + 1] == train[1] == f"{folder}-rdkit"
 
 
+@pytest.mark.slow
 def test_the_commands_that_are_told_can_be_run_one_after_the_other(
     mzseek, small_set, small: Prepared, tmp_path: Path, monkeypatch
 ) -> None:

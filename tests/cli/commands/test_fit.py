@@ -10,6 +10,7 @@ pytestmark = pytest.mark.usefixtures("threads_kept")
 BOTH = ("--channels", "fragments,analogs", "--jobs", 1)
 
 
+@pytest.mark.slow
 def test_it_prints_weights_and_what_comes_next(mzseek, small_set, trained, tmp_path: Path) -> None:
     out = tmp_path / "run"
     said = mzseek.ok("fit", small_set.folder, *BOTH, "--out", out)

@@ -81,6 +81,7 @@ def test_verify_says_what_it_has_read(mzseek, exported: Path, assert_refused) ->
     assert_refused("card.json has changed", "model", "verify", exported)
 
 
+@pytest.mark.slow
 def test_build_makes_one_of_tables(mzseek, small_set: Any, tmp_path: Path) -> None:
     source = small_set.folder.parent
     (tmp_path / "one.tsv").write_bytes((source / "spectra.tsv").read_bytes())

@@ -1,9 +1,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from mzseek.evaluation.evaluate import evaluate
 
 
+@pytest.mark.slow
 def test_runs_are_compared_and_the_page_is_named(mzseek, trained, tmp_path: Path) -> None:
     run, control = trained("bce"), trained("emb-cos", model="blind")
     out = tmp_path / "report"

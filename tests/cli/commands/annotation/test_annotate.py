@@ -47,6 +47,7 @@ def test_one_feature_is_shown_with_its_reasons(mzseek, small_set, options, tmp_p
         assert word in shown
 
 
+@pytest.mark.slow
 def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
     out = tmp_path / "out"
     status, shown, told = mzseek("annotate", mgf, *options, "--out", out, "--json")
@@ -63,6 +64,7 @@ def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
     assert (tmp_path / "mine.tsv").read_text().startswith("feature\trank")
 
 
+@pytest.mark.slow
 def test_a_prior_is_counted_in_and_said(mzseek, mgf, options, tmp_path):
     _, shown, _ = mzseek("annotate", mgf, *options, "--prior", "learned")
     assert "A prior is applied: learned by the model" in " ".join(shown.split())
@@ -145,6 +147,7 @@ def test_a_run_that_finds_nothing_has_a_status_of_its_own(
     assert (status, why in told) == (0, False)
 
 
+@pytest.mark.slow
 def test_one_candidate_is_an_answer(mzseek, mgf, options, tmp_path):
     with mgf.open("a") as file:
         file.write(NO_SPECTRUM + NO_CANDIDATE)
