@@ -33,6 +33,7 @@ from mzseek.experiments.tables import (
     latex,
     markdown,
 )
+from mzseek.export.figures import inline_svg
 from mzseek.export.report import write_page as fill
 from mzseek.io import StrPath, atomic_directory
 from mzseek.io.manifest import read_object
@@ -145,8 +146,13 @@ def _measured(
     if trials:
         cut = replace(cut, footnotes=(*cut.footnotes, VARIANTS[scale.variant][1]))
     metadata: dict[str, Any] = {
-        "version": __version__, "title": cut.title, "about": cut.about, "paper": cut.paper,
-        "footnotes": list(cut.footnotes), "order": cut.order, "variant": scale.variant,
+        "version": __version__,
+        "title": cut.title,
+        "about": cut.about,
+        "paper": cut.paper,
+        "footnotes": list(cut.footnotes),
+        "order": cut.order,
+        "variant": scale.variant,
         "full_scale": scale.name == "paper" and kind.needs_data,
     }  # fmt: skip
     if site is not None and kind.needs_data:
@@ -201,34 +207,17 @@ def write_page(out: Path) -> Path:
 
 
 def _section(folder: Path) -> dict[str, Any]:
-    metadata = read_object(folder / RESULTS, ExperimentError, "run the experiment again")
+    """Return the results in a folder as the page shows them."""
+    record = read_object(folder / RESULTS, ExperimentError, "run the experiment again")
     figure = folder / FIGURE
     return {
-        **{
-            name: metadata.get(name) for name in ("title", "about", "paper", "reduced", "footnotes")
-        },
-        "key": f"{metadata['scale']}-{metadata['experiment']}",
-        "name": metadata["experiment"],
-        "scale": metadata["scale"],
-        "fold": metadata["fold"],
-        "order": metadata.get("order", 0),
-        "spectra": metadata.get("spectra"),
-        "seconds": metadata.get("seconds", 0.0),
-        "trials": metadata.get("trials", 0),
-        "failed": metadata["failed"],
-        "not_run": metadata.get("not_run_notes", []),
-        "against_published": metadata.get("against_published", []),
+        "spectra": None,  # which results that need no data have not
+        **record,
+        "key": f"{record['scale']}-{record['experiment']}",
         "claims": [
-            (title, [c for c in metadata["claims"] if c.get("by_paper", True) == by_paper])
+            (title, [c for c in record["claims"] if c["by_paper"] == by_paper])
             for by_paper, title in ((True, SAYS), (False, ADDED))
         ],
-        "table": metadata["table"],
         # Its own file of ours, made by matplotlib: text in it is escaped there.
-        "figure": Markup(_inline(figure)) if figure.exists() else None,
+        "figure": Markup(inline_svg(figure.read_text("utf-8"))) if figure.exists() else None,
     }
-
-
-def _inline(path: Path) -> str:
-    """An SVG file as a part of a page: without what must stand at the beginning of a file."""
-    text = path.read_text("utf-8")
-    return text[text.index("<svg") :]

@@ -1,7 +1,6 @@
 """Figures as inline SVG: molecules, distributions, bands, reliability."""
 
 import io
-import re
 import warnings
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any, cast
@@ -141,7 +140,7 @@ def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:
     drawing.drawOptions().padding = 0.06
     rdMolDraw2D.PrepareAndDrawMolecule(drawing, parse_molecule(smiles))
     drawing.FinishDrawing()
-    return _inline(drawing.GetDrawingText())
+    return inline_svg(drawing.GetDrawingText())
 
 
 def to_svg(figure: Figure) -> str:
@@ -151,12 +150,12 @@ def to_svg(figure: Figure) -> str:
         # The program that shows the SVG draws the text, with fonts of its own.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    return _inline(buffer.getvalue())
+    return inline_svg(buffer.getvalue())
 
 
-def _inline(svg: str) -> str:
+def inline_svg(svg: str) -> str:
     """Return SVG without the XML prologue, which HTML does not take."""
-    return re.sub(r"^.*?(?=<svg)", "", svg, count=1, flags=re.DOTALL)
+    return svg[svg.index("<svg") :]
 
 
 def bands_svg(by_kind: dict[str, Bands], similarity: str = "tanimoto") -> str:

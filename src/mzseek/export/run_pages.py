@@ -317,7 +317,8 @@ def _cells(row: Row) -> dict[str, object]:
         low, high = row.intervals.get(metric, (None, None))
         cells.append(
             {
-                "value": "–" if value is None else f"{100 * value:.1f}",
+                "rank": None,
+                "value": "" if value is None else f"{100 * value:.1f}",
                 "interval": "" if low is None else f"{100 * low:.1f} to {100 * (high or 0.0):.1f}",
             }
         )
