@@ -90,7 +90,7 @@ class Arrays(Mapping[str, Array]):
         self._prefix = ""
 
     def under(self, prefix: str) -> "Arrays":
-        """The arrays whose names begin with a prefix, by the rest of their names."""
+        """Return the arrays whose names begin with a prefix, by the rest of their names."""
         below = copy(self)
         below._prefix = self._prefix + prefix
         return below
@@ -136,7 +136,7 @@ class Arrays(Mapping[str, Array]):
 
 
 def _packed(array: Array) -> tuple[dict[str, Any], bytes]:
-    """The shortest form of an array, and what is needed to read it."""
+    """Return the shortest form of an array, and what is needed to read it."""
     plain = {"width": 0, "delta": False, "units": 1}
     forms = [(plain, array.tobytes())]
     whole = _whole(array.reshape(-1))
@@ -179,7 +179,7 @@ def _split(values: npt.NDArray[np.int64]) -> tuple[int, bytes]:
 
 
 def _joined(plain: bytes, size: int, entry: Mapping[str, Any]) -> Array:
-    """What `_split` has taken apart, in units."""
+    """Join what `_split` has taken apart, in units."""
     planes = np.frombuffer(plain, np.uint8).reshape(entry["width"], size)
     wide = np.zeros((size, 8), np.uint8)
     wide[:, : entry["width"]] = planes.T

@@ -122,7 +122,7 @@ def join_sets(
 def _lists(
     paths: Sequence[Path], molecules: Mapping[str, None], joined: JoinedSets
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """The first list of each molecule that has a spectrum."""
+    """Yield the first list of each molecule that has a spectrum."""
     seen: set[str] = set()
     for path in paths:
         for key, members in read_candidates(path, joined.skip):
@@ -152,7 +152,7 @@ def _rows(
     molecules: dict[str, None],
     progress: Progress,
 ) -> Iterator[Mapping[str, object]]:
-    """Rows of the joined table; the first record of an identifier stays."""
+    """Yield rows of the joined table; the first record of an identifier stays."""
     for dataset in sets:
         for spectrum in read_table(dataset.spectra, joined.skip):
             details = _details(spectrum, dataset.spectra)

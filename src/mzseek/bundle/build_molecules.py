@@ -424,7 +424,7 @@ def amide_form(smiles: str) -> str:
 def _describe(
     batch: RecordsAt,
 ) -> tuple[list[tuple[dict[str, Any], str, str | None]], list[tuple[str, str]]]:
-    """Rows of a batch with where each stood and why it is unfit (or None); and skipped records."""
+    """Return rows with where each stood and why it is unfit (or None), and skipped records."""
     records = [
         record._replace(text=inner_salt(record.text)) if "+" in record.text else record
         for record in batch.records

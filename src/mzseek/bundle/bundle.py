@@ -101,7 +101,7 @@ def compact_ions(ions: PrecursorIons) -> PrecursorIons:
 
 
 def compact_spectrum(spectrum: Spectrum, max_peaks: int = MAX_PEAKS) -> Spectrum:
-    """A cleaned spectrum with peaks and precursor as `compact_peaks` and `compact_ions` do."""
+    """Compact a cleaned spectrum as `compact_peaks` and `compact_ions` do."""
     whole = PeakLists(np.array([0, len(spectrum.mz)]), spectrum.mz, spectrum.intensities)
     compact = compact_peaks(whole, max_peaks)
     ion = compact_ions(PrecursorIons(np.array([spectrum.precursor_mz]), np.zeros(1, np.int8)))

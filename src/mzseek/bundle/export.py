@@ -274,7 +274,7 @@ def export_run(
 
 
 def fit_options(run: Run) -> FitOptions:
-    """The options that a run was fitted with; missing ones have their defaults.
+    """Return the options that a run was fitted with; missing ones have their defaults.
 
     Runs that do not state `augment` were fitted before there was augmentation.
     """

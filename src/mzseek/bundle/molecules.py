@@ -91,7 +91,7 @@ class BundledMolecules:
         return by_key
 
     def rows(self, rows: npt.NDArray[np.integer]) -> pa.Table:
-        """Molecules at these rows, in this order; column ``row`` has the rows."""
+        """Return the molecules at these rows, in this order; column ``row`` has the rows."""
         indices = column_of(np.asarray(rows, np.int64))
         return self.table.take(indices).add_column(0, "row", indices)
 
@@ -110,7 +110,7 @@ def column_of(values: npt.NDArray[Any]) -> pa.Array:
 
 
 def molecule_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Molecules as a table, sorted by mass, then key.
+    """Make a table of molecules, sorted by mass, then key.
 
     Of those with the same key and mass (to six digits) the first stays, with the sources,
     identifiers and names of all.

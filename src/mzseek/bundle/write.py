@@ -266,7 +266,7 @@ def rewrite_molecules(
 
 @contextmanager
 def _replaced(out: StrPath, sources: Sequence[StrPath]) -> Iterator[Path]:
-    """A folder that gets its name once the bundle in it can be read and is not too large."""
+    """Open a folder that gets its name once the bundle in it can be read and is not too large."""
     with sole_writer(Path(out), "writing a model bundle"):
         ensure_replaceable(Path(out), KIND, list(map(Path, sources)))
         with atomic_directory(Path(out)) as partial:
@@ -283,7 +283,7 @@ def _replaced(out: StrPath, sources: Sequence[StrPath]) -> Iterator[Path]:
 def library_rows(
     keys: Sequence[tuple[str, float]], molecules: BundledMolecules
 ) -> npt.NDArray[np.int64]:
-    """Rows of the library's molecules (key and mass) in the table of all."""
+    """Return rows of the library's molecules (key and mass) in the table of all."""
     indices = []
     for key, mass in keys:
         rows = molecules.rows_by_key.get(key, [])

@@ -48,7 +48,7 @@ class Group(TyperGroup):
         return option
 
     def first_lines(self) -> list[tuple[str, str]]:
-        """Names of the commands, and what they are for."""
+        """Return the names of the commands, and what they are for."""
         return [
             (name, (command.help or "").split("\n")[0]) for name, command in self.commands.items()
         ]
@@ -98,7 +98,7 @@ class LazyGroup(Group):
             raise typer.Abort from error
 
     def first_lines(self) -> list[tuple[str, str]]:
-        """Names of the commands, and what they are for, without a look at them."""
+        """Return the names of the commands, and what they are for, without importing them."""
         return list(COMMANDS.items())
 
 

@@ -119,7 +119,7 @@ def write_table(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
 
 
 def terminal() -> tuple[int, str]:
-    """Columns of the output, and the name of its encoding."""
+    """Return the columns of the output, and the name of its encoding."""
     return _console().width, _console().encoding
 
 
@@ -141,7 +141,7 @@ def print_json(record: Any) -> None:
 
 @contextlib.contextmanager
 def watched(every: float = _EVERY) -> "Iterator[ProgressCallback]":
-    """Progress bars, one a stage, when a person is watching; now and then a line in a log file.
+    """Show progress: bars, one a stage, for a person; now and then a line in a log file.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _lines(every: float) -> "Iterator[ProgressCallback]":
 
 
 def _progress_line(latest: tuple[str, int, int | None] | None, seconds: float) -> str:
-    """What has been done, and for how long.
+    """Return a line on what has been done, and for how long.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def _progress_line(latest: tuple[str, int, int | None] | None, seconds: float) -
 
 
 def show_check(report: "CheckReport") -> None:
-    """Findings of a data check, worst first; those of several candidate lists in one row."""
+    """Print findings of a data check, worst first; those of several candidate lists in one row."""
     counts = ", ".join(f"{count:,} {what}" for what, count in report.counts.items())
     say(f"Looked at {counts}.")
     met: dict[tuple[str, str], list[Finding]] = {}
@@ -300,7 +300,7 @@ def plain(text: object, limit: int = 1000) -> str:
 
 
 def show_tradeoff(shown: list[Any]) -> None:
-    """One row for each run, the controls last and in grey, and chance."""
+    """Print one row for each run, the controls last and in grey, and chance."""
     from mzseek.export.run_pages import LABELS, missing_fingerprints, tradeoff_rows
 
     how, rows = shown[0].evaluation.how, tradeoff_rows(shown)

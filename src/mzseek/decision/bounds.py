@@ -117,11 +117,11 @@ class Bands(Tabular):
         return np.isfinite(self.low)
 
     def to_table(self) -> Table:
-        """One row for each list; nothing where there is nothing to compare."""
+        """Return one row for each list; none where there is nothing to compare."""
         return Table({"low": self.low.tolist(), "high": self.high.tolist()}, "Similarity bands")
 
     def medians(self) -> dict[str, float]:
-        """Medians of σ_min, σ_max and of the width, as in the paper's table."""
+        """Return medians of σ_min, σ_max and of the width, as in the paper's table."""
         low, high = self.low[self.usable], self.high[self.usable]
         if not len(low):
             raise DecisionError("no list has two candidates to compare")
@@ -139,7 +139,7 @@ def bands_of_lists(
     references: Ints | None,
     similarity: str = "tanimoto",
 ) -> Bands:
-    """Bands of many candidate lists.
+    """Return the bands of many candidate lists.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def check_similarity(similarity: str) -> None:
 
 
 def row_bounds(low: float, high: float, probability: float) -> tuple[float, float]:
-    r"""Bounds of a candidate's expected similarity from its probability: the row-wise lemma.
+    r"""Bound a candidate's expected similarity by its probability: the row-wise lemma.
 
     :math:`p_i + \sigma_{min} (1 - p_i) \le u_i \le p_i + \sigma_{max} (1 - p_i)`; both other bounds
     follow from it.
@@ -421,7 +421,7 @@ class WorstCase:
 
 
 def _against_bits(m: int, epsilon: float) -> tuple[npt.NDArray[np.uint8], Floats]:
-    """One bit, its complement, and the neighbours of that: every bit is set in just under half."""
+    """Return one bit, its complement, and the neighbours of that: each bit in under half."""
     unit = np.zeros(m, np.uint8)
     unit[0] = 1
     complement = 1 - unit
@@ -432,7 +432,7 @@ def _against_bits(m: int, epsilon: float) -> tuple[npt.NDArray[np.uint8], Floats
 
 
 def _against_hit(m: int, epsilon: float) -> tuple[npt.NDArray[np.uint8], Floats]:
-    """The zero vector is the mode by a little; all else is full, or full but for one bit."""
+    """Make the zero vector the mode by a little; all else is full, or full but for one bit."""
     ones = np.ones(m, np.uint8)
     almost = np.repeat(ones[None], m, axis=0)
     np.fill_diagonal(almost, 0)
@@ -453,7 +453,7 @@ _LIMITS: dict[tuple[str, str], tuple[Callable[[int], float], bool]] = {
 
 
 def worst_case(evaluated_under: str, decoded_for: str, m: int, epsilon: float = 1e-6) -> WorstCase:
-    """A distribution on which deciding for one utility is as bad, in another, as the paper shows.
+    """Return a distribution on which deciding for one utility is as bad, in another, as proved.
 
     Parameters
     ----------

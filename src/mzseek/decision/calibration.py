@@ -16,17 +16,17 @@ _TINY = 1e-300  # of a probability, so that its logarithm is finite
 
 
 def checked_lists(values: npt.ArrayLike, counts: npt.ArrayLike, name: str) -> tuple[Floats, Ragged]:
-    """Values of candidates, and the lists that they stand in; DecisionError if they do not fit."""
+    """Return checked values of candidates, and their lists; DecisionError if they do not fit."""
     return read_values(values, counts, name, DecisionError, np.float64)
 
 
 def checked_labels(labels: npt.ArrayLike, lists: Ragged) -> npt.NDArray[np.bool_]:
-    """Labels of candidates, of which each list has at least one."""
+    """Return checked labels of candidates, of which each list has at least one."""
     return read_labels(labels, lists, DecisionError)
 
 
 def list_weights(groups: Any, count: int) -> Floats:
-    """A weight a list: its group's one, shared among the group's lists; summing to the groups."""
+    """Return a weight for each list: 1 for a group, shared among the lists of the group."""
     if groups is None:
         return np.ones(count)
     group_of, sizes = grouped(groups, count)
@@ -34,7 +34,7 @@ def list_weights(groups: Any, count: int) -> Floats:
 
 
 def grouped(groups: Any, count: int) -> tuple[Ints, Ints]:
-    """The group of each list, as a number in the order of names, and the lists of each group."""
+    """Return the group of each list, numbered in the order of names, and each group's lists."""
     members = np.asarray(groups)
     if members.shape != (count,):
         raise DecisionError(f"groups have shape {members.shape}, expected ({count},)")
@@ -48,7 +48,7 @@ def grouped(groups: Any, count: int) -> tuple[Ints, Ints]:
 def merge_equal(
     probabilities: Floats, counts: Ints, identities: npt.NDArray[Any], labels: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Ints, npt.NDArray[np.bool_]]:
-    """Lists in which candidates of equal identity are one answer, their probabilities summed.
+    """Merge candidates of equal identity into one answer, with the sum of their probabilities.
 
     Returns probabilities, counts and labels of distinct answers, in the order of the first of each.
 
@@ -88,7 +88,7 @@ FULL_BIN = 300
 
 
 def posterior(scores: npt.ArrayLike, counts: npt.ArrayLike, temperature: float = 1.0) -> Floats:
-    """Probabilities of the candidates of each list: ``softmax(score / T)``.
+    """Return probabilities of the candidates of each list: ``softmax(score / T)``.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class Calibration:
         return self.temperature * (np.asarray(length) / _USUAL_LENGTH) ** -self.power
 
     def posterior(self, scores: npt.ArrayLike, counts: npt.ArrayLike) -> Floats:
-        """Probabilities of the candidates of each list; arguments as in `posterior`."""
+        """Return probabilities of the candidates of each list; arguments as in `posterior`."""
         flat, lists = checked_lists(scores, counts, "scores")
         centred = flat - lists.repeat_per_list(lists.max(flat))
         return _probabilities(centred, lists, self)
@@ -242,7 +242,7 @@ def fit_calibration(
 
 
 def _probabilities(centred: Floats, lists: Ragged, calibration: Calibration) -> Floats:
-    """Probabilities from scores less the highest of their list."""
+    """Turn scores less the highest of their list into probabilities."""
     n = lists.counts.astype(np.float64)
     inverse = (n / _USUAL_LENGTH) ** calibration.power / calibration.temperature
     scaled = np.exp(centred * lists.repeat_per_list(inverse))
@@ -301,7 +301,7 @@ class Pooled:
 def pool_scores(
     scores: npt.ArrayLike, counts: npt.ArrayLike, groups: Any, pooling: Pooling | None = None
 ) -> Pooled:
-    """Scores of candidates, added up over the lists of each group.
+    """Add up scores of candidates over the lists of each group.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ class Combination:
     weights: tuple[float, ...]
 
     def posterior(self, posteriors: Sequence[npt.ArrayLike], counts: npt.ArrayLike) -> Floats:
-        """Probabilities of the candidates of each list.
+        """Return probabilities of the candidates of each list.
 
         Parameters
         ----------
@@ -502,7 +502,7 @@ def fit_combination(
 def _logarithms(
     posteriors: Sequence[npt.ArrayLike], counts: npt.ArrayLike
 ) -> tuple[Floats, Ragged]:
-    """Logarithms of the posteriors, shape (posteriors, candidates), and the lists."""
+    """Return logarithms of the posteriors, shape (posteriors, candidates), and the lists."""
     if not len(posteriors):
         raise DecisionError("no posteriors, expected at least one")
     read = [checked_lists(posterior, counts, "probabilities") for posterior in posteriors]
@@ -540,14 +540,14 @@ class Reliability:
         return float(self.share[filled] @ gap)
 
     def worst(self, at_least: int = FULL_BIN) -> int | None:
-        """The bin that is furthest off, of those with so many lists; None where there is none."""
+        """Return the bin of so many lists that is furthest off; None where there is none."""
         filled = np.flatnonzero((self.lists >= at_least) & (self.lists > 0))
         if not len(filled):
             return None
         return int(filled[np.argmax(np.abs(self.accuracy[filled] - self.confidence[filled]))])
 
     def to_list(self) -> list[dict[str, float]]:
-        """Plain data, one entry for each bin that is not empty."""
+        """Return plain data for JSON, one entry for each bin that is not empty."""
         return [
             {
                 "from": float(self.edges[at]),

@@ -155,7 +155,7 @@ def regret(
     probabilities: npt.ArrayLike,
     within: Within = "candidates",
 ) -> float:
-    """What is lost, in one utility, by the decision that is best for another.
+    """Return what is lost, in one utility, by the decision that is best for another.
 
     ``E[U(Y, y_U)] − E[U(Y, y_V)]``, with U the utility evaluated under and V the one decoded for.
 

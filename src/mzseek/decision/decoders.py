@@ -141,7 +141,7 @@ def decode_f1(candidates: Distribution, *, bound: bool = True) -> Decoded:
 
 
 def _can_be_chosen(marginals: Floats, k: Floats, sizes: Floats) -> Ints:
-    """Bits that can be among the k largest Δ for one of these k.
+    """Return bits that can be among the k largest Δ for one of these k.
 
     Since ``2 q / (s_max + k) ≤ Δ ≤ 2 q / (s_min + k)``, such a bit has at least
     ``(s_min + k) / (s_max + k)`` of the k-th largest marginal q.
@@ -168,7 +168,7 @@ def size_marginals(candidates: Distribution, used: Ints, sizes: Floats) -> Float
 
 
 def largest(values: Floats, count: int) -> Ints:
-    """Places of the so many largest values, in no order."""
+    """Return indices of the ``k`` largest values, in no order."""
     if count >= len(values):
         return np.arange(len(values))
     return np.argpartition(-values, count - 1)[:count]
@@ -302,7 +302,7 @@ def tanimoto_bound(candidates: Distribution, least: float = 0.0) -> float:
 
 
 def _longest(candidates: Distribution, least: float) -> int:
-    """Bits beyond which no decision can reach a value: ``Σ P(s) min(k, s)/k`` falls with k."""
+    """Return the size beyond which no decision reaches a value: it falls with the size k."""
     sizes, mass = candidates.by_size
     total = int(candidates.used.sum())
     k = np.arange(1, total + 1, dtype=np.float64)

@@ -114,7 +114,7 @@ class Distribution:
         return dense
 
     def bits_of(self, row: int) -> npt.NDArray[np.uint8]:
-        """One row as a 0/1 array."""
+        """Return one row as a 0/1 array."""
         bits = np.zeros(self.width, np.uint8)
         bits[self.indices[self.indptr[row] : self.indptr[row + 1]]] = 1
         return bits
@@ -197,7 +197,7 @@ def binary_rows(fingerprints: Any) -> tuple[Ints, Ints, int]:
 
 
 def checked_probabilities(probabilities: npt.ArrayLike, count: int) -> Floats:
-    """Probabilities of so many candidates, as they are; refused if they are none."""
+    """Return probabilities of so many candidates as they are; refuse others."""
     try:
         p = np.asarray(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
@@ -227,7 +227,7 @@ def _tidied(matrix: csr_array) -> csr_array:
 
 
 def row_keys(indptr: Ints, indices: Ints, width: int) -> npt.NDArray[np.uint64]:
-    """A number a row, the same for equal rows: the sum of fixed random numbers of its bits."""
+    """Return a number for each row, the same for equal rows: a sum of numbers of its bits."""
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bit_numbers(width)[indices])])
     keys: npt.NDArray[np.uint64] = sums[indptr[1:]] - sums[indptr[:-1]]  # wraps around, rightly
     return keys

@@ -91,13 +91,13 @@ class Evaluation(Tabular):
         )
 
     def intervals(self) -> dict[str, Interval]:
-        """Means with intervals over molecules."""
+        """Return means with intervals over molecules."""
         return {
             name: bootstrap(values, self.molecule[name]) for name, values in self.values.items()
         }
 
     def gain_over(self, control: "Evaluation") -> dict[str, Interval]:
-        """Differences to another evaluation of the same spectra, paired by spectrum or molecule."""
+        """Return differences to another evaluation, paired by spectrum or molecule."""
         shared = [name for name in self.values if name in control.values]
         if control.how != replace(self.how, similarity=control.how.similarity):
             raise RunError("the control was scored in another way")
@@ -111,7 +111,7 @@ class Evaluation(Tabular):
         }
 
     def to_table(self) -> Table:
-        """One row for each metric, with its interval over molecules and what chance reaches."""
+        """Return one row for each metric, with its interval and what chance reaches."""
         intervals = self.intervals()
         columns: dict[str, list[Any]] = {
             "metric": [METRICS[name].label for name in intervals],
@@ -131,7 +131,7 @@ class Evaluation(Tabular):
         return Table(columns, title, frozenset({"value", "low", "high", "random"}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: means by metric, and all that is needed to read them."""
+        """Return plain data for JSON: means by metric, and all that is needed to read them."""
         intervals = self.intervals()
         measured = {
             **{name: interval.mean for name, interval in intervals.items()},

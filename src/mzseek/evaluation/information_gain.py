@@ -104,7 +104,7 @@ class InformationGain(Tabular):
         return np.asarray(np.log2(self.truth.both) - np.log2(self.truth.prior))
 
     def intervals(self) -> dict[str, Interval]:
-        """Means with intervals over molecules."""
+        """Return means with intervals over molecules."""
         values = {"to_be_had": self.to_be_had, "run": self.of_run}
         if self.over is not None:
             values |= {"prior": self.of_prior, "given_prior": self.given_prior}
@@ -119,7 +119,7 @@ class InformationGain(Tabular):
         return float(run), float(prior)
 
     def to_table(self) -> Table:
-        """One row for each kind of bits, with its interval over molecules."""
+        """Return one row for each kind of bits, with its interval over molecules."""
         intervals = self.intervals()
         over = self.over.name if self.over else "uniform"
         words = {
@@ -135,7 +135,7 @@ class InformationGain(Tabular):
         return Table(columns, title)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: means, with intervals over molecules, in bits."""
+        """Return plain data for JSON: means, with intervals over molecules, in bits."""
         values: dict[str, Any] = {
             name: {"mean": i.mean, "low": i.low, "high": i.high}
             for name, i in self.intervals().items()
@@ -151,7 +151,7 @@ class InformationGain(Tabular):
         }
 
     def to_tsv(self, prepared: Prepared) -> str:
-        """A line for each list, in the order of spectra, with a header."""
+        """Return a table with a line for each list, in the order of spectra, and a header."""
         truth, rows = self.truth, []
         of_run, given_prior = self.of_run, self.given_prior
         for index, query in enumerate(truth.queries):
@@ -234,7 +234,7 @@ Lists = list[ListScores]  # the same lists, scored by the run, and by the prior 
 
 
 def _splits(sides: list[CalibrationLists]) -> Iterator[tuple[Lists, Lists]]:
-    """Lists to fit on, and lists of other molecules to measure."""
+    """Yield lists to fit on, and lists of other molecules to measure."""
     evaluated = [side.evaluated for side in sides]
     if sides[0].how.fold != "val":
         yield [side.val for side in sides], evaluated
@@ -249,7 +249,7 @@ def _splits(sides: list[CalibrationLists]) -> Iterator[tuple[Lists, Lists]]:
 
 
 def _measure(fit: Lists, held: Lists, how: Scoring, pooled: bool) -> TruthProbabilities:
-    """Probabilities of the truths of held-out lists, by calibrations fitted on others."""
+    """Compute probabilities of the truths of held-out lists, by calibrations fitted on others."""
     calibrations = [PooledCalibration.fit(lists, how, pooled=pooled) for lists in fit]
 
     def posteriors_of(sides: Lists) -> tuple[ListScores, Ints, list[Floats]]:
@@ -311,11 +311,11 @@ class Contributions(Tabular):
     added: dict[str, Floats]
 
     def mean(self, bits: Floats) -> Interval:
-        """Mean over spectra, with its interval over molecules."""
+        """Return a mean over spectra, with its interval over molecules."""
         return bootstrap(bits, self.molecule, bounds=None)
 
     def to_table(self) -> Table:
-        """A row for each channel, and one for all."""
+        """Return a row for each channel, and one for all."""
         whole = self.mean(self.all_of_it).mean
         columns: dict[str, Sequence[Any]] = {
             "channel": [*self.alone, "all"],
@@ -325,7 +325,7 @@ class Contributions(Tabular):
         return Table(columns, f"bits on {self.how.fold}, {self.how.candidates} candidates")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: means with their intervals."""
+        """Return plain data for JSON: means with their intervals."""
 
         def ends(bits: Floats) -> list[float]:
             interval = self.mean(bits)

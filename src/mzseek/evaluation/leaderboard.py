@@ -87,7 +87,7 @@ def write_leaderboard(
 def leaderboard_row(
     run: Run, evaluation: Evaluation, distances: npt.NDArray[np.float64] | None = None
 ) -> dict[str, str]:
-    """A run in the leaderboard's columns; those of its publication are empty."""
+    """Return a run in the leaderboard's columns; those of its publication are empty."""
     measured = {f"Hit rate @ {k}": bootstrap(evaluation.values[f"hit_rate@{k}"]) for k in HITS}
     verb = "trained" if run.description.fitted is None else "fitted"
     comment = f"mzseek {__version__}, {run.description.name} {verb} on {run.candidates} candidates"
@@ -105,7 +105,7 @@ def leaderboard_row(
 
 
 def _rows_of(table: Path) -> list[dict[str, str]]:
-    """The rows of a table that is there already; it must have the leaderboard's columns."""
+    """Read the rows of an existing table; it must have the leaderboard's columns."""
     if not table.exists():
         return []
     try:

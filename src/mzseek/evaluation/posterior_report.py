@@ -58,7 +58,7 @@ class DecodedFold:
     molecule: npt.NDArray[np.int32]
 
     def interval(self, decoded_for: str, judged_by: str, within: str = "all") -> Interval:
-        """Mean with its interval over molecules."""
+        """Return a mean with its interval over molecules."""
         return bootstrap(self.values[decoded_for][within][judged_by], self.molecule)
 
     def gain_over(
@@ -152,12 +152,12 @@ def map_lists(
 
 
 def _open_prepared(folder: Path, key: str) -> Prepared:
-    """The folder; the key distinguishes it from one made anew in its place."""
+    """Open the folder; the key distinguishes it from one made anew in its place."""
     return Prepared.open(folder)
 
 
 def distributions(prepared: Prepared, posterior: Posterior) -> Iterator[Distribution]:
-    """The distribution over fingerprints of each list of a posterior."""
+    """Yield the distribution over fingerprints of each list of a posterior."""
     for start, count in zip(Ragged(posterior.counts).starts, posterior.counts, strict=True):
         inside = slice(start, start + count)
         yield list_distribution(
@@ -171,7 +171,7 @@ _HIT = list(UTILITIES).index("hit")
 def _decide_lists(
     decisions: Sequence[tuple[str, Within]], prepared: Prepared, posterior: Posterior
 ) -> Floats:
-    """Every utility of each decision against the truth, as `mzseek.decision.decide` decides.
+    """Judge each decision by every utility, against the truth.
 
     The bound on a decision's utility costs time, is not read here, and is left out.
     """
@@ -201,7 +201,7 @@ def _decide_lists(
 def list_distribution(
     prepared: Prepared, candidates: npt.NDArray[np.integer], probabilities: Floats
 ) -> Distribution:
-    """The distribution over fingerprints that a list's posterior is."""
+    """Return the distribution over fingerprints that a list's posterior is."""
     rows = prepared.fingerprint_rows(candidates)
     return merged(
         rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.shape[1], probabilities
@@ -242,7 +242,7 @@ class PosteriorReport(Tabular):
     curve: Reliability
 
     def to_table(self) -> Table:
-        """One row for each decision: the goal, where it was decided, its value by each metric."""
+        """Return one row for each decision: goal, where it was decided, values by metric."""
         decoded = self.decoded.to_dict()
         rows = [(goal, within) for goal, regions in decoded.items() for within in regions]
         judged = next(iter(next(iter(decoded.values())).values()))
@@ -267,7 +267,7 @@ class PosteriorReport(Tabular):
         return {"lists": lists, "confidence": confidence, "accuracy": accuracy, "off": off}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data for JSON."""
         calibration = self.calibrated.evaluated.calibration
         pooling = self.calibrated.pooling
         return {

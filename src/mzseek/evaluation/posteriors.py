@@ -86,7 +86,7 @@ class Posterior:
     how: Scoring
 
     def uniform(self) -> "Posterior":
-        """The posterior without the spectrum: all candidates of a list are equally probable."""
+        """Return the posterior without the spectrum: all candidates are equally probable."""
         even = 1 / Ragged(self.counts).repeat_per_list(self.counts).astype(np.float64)
         return replace(self, probabilities=even, calibration=None)
 
@@ -214,7 +214,7 @@ def calibration_lists(
     data: StrPath | None = None,
     progress: Progress = silent,
 ) -> CalibrationLists:
-    """Scores to make probabilities of.
+    """Return the scores that probabilities are made of.
 
     Of the run's checkpoints, the one under which the truth is most probable on validation (at its
     best temperature, on average over spectra) is taken. Parameters and errors are those of
@@ -272,7 +272,7 @@ def _lists_to_fit(
 def posterior_of(
     lists: ListScores, prepared: Prepared, how: Scoring, calibration: Calibration, step: int
 ) -> Posterior:
-    """Probabilities that a calibration makes of scores."""
+    """Turn scores into probabilities by a calibration."""
     identity: npt.NDArray[np.generic]
     if how.identity == "inchikey":
         identity = np.asarray(prepared.inchikey14[lists.candidates])
@@ -337,7 +337,7 @@ class SetResult:
         return coverage_range(self.fitted_on, self.stated)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data for JSON."""
         return {
             "stated": self.stated,
             "covered": self.covered.mean,
@@ -382,7 +382,7 @@ class Abstention:
         return self.low > self.wanted
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; None where there is no number, since JSON knows neither NaN nor infinity."""
+        """Return plain data for JSON; None for NaN and infinity, which JSON lacks."""
         values = {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
         low, high = values.pop("low"), values.pop("high")
         interval = None if low is None else [low, high]
@@ -416,7 +416,7 @@ def set_results(calibrated: Calibrated, coverages: Sequence[float] = COVERAGES) 
 def abstentions(
     calibrated: Calibrated, error_rates: Sequence[float] = ERROR_RATES
 ) -> list[Abstention]:
-    """Thresholds of confidence chosen on validation, measured on the other fold."""
+    """Choose thresholds of confidence on validation, and measure them on the other fold."""
     val_confidence, val_right = first_places(*calibrated.val.merged())
     confidence, right = first_places(*calibrated.evaluated.merged())
     results = []
@@ -435,7 +435,7 @@ def abstentions(
 def by_molecule(
     values: npt.NDArray[np.generic], molecule: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Means within molecules, one value for each molecule."""
+    """Return means within molecules, one value for each molecule."""
     _, index = np.unique(molecule, return_inverse=True)
     sums = np.bincount(index, weights=values.astype(np.float64))
     return np.asarray(sums / np.bincount(index), np.float64)

@@ -83,7 +83,7 @@ def regrets_of(
     data: StrPath | None = None,
     progress: Progress = silent,
 ) -> dict[str, FoldRegrets]:
-    """Regrets and bounds of a run's calibrated posterior, on the fold asked for, by similarity.
+    """Compute regrets and bounds of a run's calibrated posterior on a fold, by similarity.
 
     Parameters are those of `mzseek.evaluation.evaluate.evaluate`.
     """
@@ -99,7 +99,7 @@ def fold_regrets(
     processes: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, FoldRegrets]:
-    """Regrets and bounds of every list of a posterior, by similarity.
+    """Compute regrets and bounds of every list of a posterior, by similarity.
 
     The posterior stands for the distribution of the truth. ``processes`` are as many as there are
     cores by default, where there are enough lists.
@@ -122,7 +122,7 @@ def fold_regrets(
 def _list_regrets(
     similarities: tuple[str, ...], prepared: Prepared, posterior: Posterior
 ) -> Floats:
-    """The numbers of each list, shape (lists, similarities, fields of `FoldRegrets`)."""
+    """Compute the numbers of each list, shape (lists, similarities, fields of `FoldRegrets`)."""
     rows = []
     for distribution in distributions(prepared, posterior):
         p = distribution.probabilities

@@ -32,7 +32,7 @@ _ROWS = 1024
 
 
 def hit_metric(k: int, setting: str, similarity: str | None = None) -> str:
-    """Name of a hit rate in a run: by its lists, and by what ranks them if not the model.
+    """Name a hit rate in a run: by its lists, and by what ranks them if not the model.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def hit_metric(k: int, setting: str, similarity: str | None = None) -> str:
 
 
 def ranks_by(metric: str) -> str | None:
-    """The similarity in the name of a validation metric; None where the model's own score ranks.
+    """Return the similarity in a validation metric's name; None for the model's own score.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def ranks_by(metric: str) -> str | None:
 
 
 def other_rankings(description: Description) -> tuple[str, ...]:
-    """Similarities of its predicted fingerprint by which a run can rank, beside its own score."""
+    """Return similarities of its predicted fingerprint by which a run can rank, too."""
     if not description.reports_fingerprint:
         return ()
     names = dict.fromkeys(ranking_of(name) for name in LIST_SIMILARITIES)
@@ -63,7 +63,7 @@ def other_rankings(description: Description) -> tuple[str, ...]:
 
 
 def labels_of(lists: ListScores, identity: str) -> npt.NDArray[np.bool_]:
-    """Candidates that are the truth, in the sense of an identity."""
+    """Mark candidates that are the truth, in the sense of an identity."""
     return np.asarray((np.asarray(lists.identity) & IDENTITY_BITS[identity]) > 0)
 
 
@@ -86,7 +86,7 @@ def hit_rates(
 def fingerprint_metrics(
     predictions: Predictions, prepared: Prepared, names: Sequence[str] = FINGERPRINT_METRICS
 ) -> dict[str, Floats]:
-    """Metrics of the predicted fingerprints against the truth, one value for each spectrum.
+    """Compare predicted fingerprints with the truth: one value a spectrum for each metric.
 
     Tanimoto and bit accuracy are those of the thresholded prediction.
     """
@@ -105,7 +105,7 @@ def fingerprint_metrics(
 def validation_means(
     predictions: Predictions, prepared: Prepared, *, fingerprint: bool = True
 ) -> dict[str, float]:
-    """Means of a validation: hit rates by `hit_metric` for every setting and ranking, and Tanimoto.
+    """Return validation means: hit rates (`hit_metric`) of all settings and rankings, Tanimoto.
 
     Without ``fingerprint``, what is predicted is not to be read as one, and has no Tanimoto.
     """
@@ -166,7 +166,7 @@ def why_no_fingerprint(run: Run) -> str | None:
 
 
 def measurable(run: Run, how: Scoring, data: StrPath | None) -> Prepared:
-    """The data of a run that can be scored as asked; RunError or CacheError if it cannot."""
+    """Open the data of a run that can be scored as asked; RunError or CacheError if not."""
     how.check()
     if not run.best:
         raise RunError(f"{run.folder}: has no checkpoint yet; train it first, or --resume it")
@@ -181,13 +181,13 @@ def measurable(run: Run, how: Scoring, data: StrPath | None) -> Prepared:
 
 
 def ranking(run: Run, how: Scoring) -> str | None:
-    """The similarity that ranks; None where the model's own score does, which may be the same."""
+    """Return the similarity that ranks; None where the model's own score does."""
     kind = ranking_of(how.similarity) if how.similarity else None
     return None if kind == run.description.scores_by else kind
 
 
 def best_metric(run: Run, requested: str) -> str:
-    """The validation metric whose checkpoint a metric is read from: itself, or the next to it.
+    """Return the validation metric whose checkpoint a metric is read from: itself, or the next.
 
     A setting that was not validated has the checkpoint of another one: of that which the run is
     measured on, if there is one. A run that has none for a ranking by a similarity has that of the
@@ -214,7 +214,7 @@ def best_step(run: Run, requested: str) -> int:
 
 
 def checkpoint_steps(run: Run, how: Scoring) -> list[int]:
-    """Steps of the checkpoints for a ranking, or for the model's own if there is none for it."""
+    """Return steps of the checkpoints for a ranking, or for the model's own where it has none."""
     by_ranking: dict[str | None, set[int]] = {}
     for name, best in run.best.items():
         by_ranking.setdefault(ranks_by(name), set()).add(int(best["step"]))
@@ -281,7 +281,7 @@ def predictions_of(
 def scored_lists(
     run: Run, prepared: Prepared, how: Scoring, step: int, progress: Progress = silent
 ) -> ListScores:
-    """Candidates with the scores asked for, of the checkpoint of a step."""
+    """Return candidates with the scores asked for, of the checkpoint of a step."""
     predictions = predictions_of(
         run, prepared, step, how.fold, progress, ranking(run, how), how.candidates
     )
@@ -291,7 +291,7 @@ def scored_lists(
 
 
 def usable_lists(lists: ListScores, prepared: Prepared, how: Scoring) -> ListScores:
-    """Lists that have the truth in them, in an order that is independent of it."""
+    """Return the lists that contain the truth, in an order that is independent of it."""
     ragged = Ragged(lists.counts)
     usable = ragged.any(labels_of(lists, how.identity))
     if not usable.any():
@@ -316,7 +316,7 @@ def usable_lists(lists: ListScores, prepared: Prepared, how: Scoring) -> ListSco
 
 
 def molecule_groups(lists: ListScores) -> Ints:
-    """A number for each spectrum, equal for those of one molecule that share a candidate list.
+    """Number the spectra, equally for those of one molecule that share a candidate list.
 
     Numbers rise with the first spectrum of each.
     """
@@ -331,7 +331,7 @@ def molecule_groups(lists: ListScores) -> Ints:
 
 
 def pool_lists(lists: ListScores, pooling: Pooling | None = None) -> tuple[ListScores, Ints]:
-    """One list for each group of spectra, scores added up, and how many spectra each has.
+    """Add up the scores of each group of spectra; also return how many spectra each has.
 
     The query of a group is its first spectrum.
     """

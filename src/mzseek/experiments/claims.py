@@ -138,7 +138,7 @@ def _best(
     tables: Tables, *, column: str, row: Any, among: Sequence[Any] | None = None,
     lowest: bool = False,
 ) -> Outcome:  # fmt: skip
-    """A row, or one of several, has the highest value of a column, or the lowest."""
+    """Check that a row, or one of several, has the highest value of a column, or the lowest."""
     winners = _rows(row)
     for winner in winners:
         tables.cell(winner, column)  # else it says what is missing
@@ -170,7 +170,7 @@ def _best(
 
 
 def _above(tables: Tables, *, column: str, row: Any, than: Any) -> Outcome:
-    """One or several rows are above others in a column."""
+    """Check that one or several rows are above others in a column."""
     gaps = [
         (tables.difference(high, low, column), high, low)
         for high in _rows(row)
@@ -183,7 +183,7 @@ def _above(tables: Tables, *, column: str, row: Any, than: Any) -> Outcome:
 
 
 def _rising(tables: Tables, *, column: str, rows: Sequence[Any]) -> Outcome:
-    """A column rises along rows: its slope over their order."""
+    """Check that a column rises along rows: its slope over their order."""
     keys = tables.measured(rows, column)
     if len(keys) < 3:
         raise Missing(f"{len(keys)} points, expected at least 3")
@@ -195,7 +195,7 @@ def _rising(tables: Tables, *, column: str, rows: Sequence[Any]) -> Outcome:
 
 
 def _narrower(tables: Tables, *, columns: Sequence[str], row: Any, than: Any) -> Outcome:
-    """The first column exceeds the second by less in a row than in another."""
+    """Check that the first column exceeds the second by less in a row than in another."""
     first, second = columns
     gaps = {
         key: [(1, tables.cell(key, first)), (-1, tables.cell(key, second))] for key in (row, than)
@@ -206,7 +206,7 @@ def _narrower(tables: Tables, *, columns: Sequence[str], row: Any, than: Any) ->
 
 
 def _comparable(tables: Tables, *, columns: Sequence[str], row: Any, to: Any, by: float) -> Outcome:
-    """In some column, a row is as good as another: the interval is within so much of 0."""
+    """Check that a row is as good as another in some column: the interval is within ``by`` of 0."""
     gaps = {column: tables.difference(row, to, column) for column in columns}
     closest = min(gaps, key=lambda column: max(abs(gaps[column].low), abs(gaps[column].high)))
     state = UNDECIDED
@@ -298,7 +298,7 @@ def _rank_correlation(x: Any, y: Any) -> Any:
 
 
 def _equal(tables: Tables, *, column: str) -> Outcome:
-    """Every row has what the paper prints."""
+    """Check that every row has what the paper prints."""
     results, wrong = tables.results, []
     for row in results.experiment.published:
         printed = results.printed(row, column)
@@ -311,7 +311,7 @@ def _within(
     tables: Tables, *, column: str, least: float = -math.inf, most: float = math.inf,
     rows: Sequence[Any] | None = None,
 ) -> Outcome:  # fmt: skip
-    """In every row, or in those named, a column is at least and at most so much."""
+    """Check that a column is within bounds, in every row or in those named."""
     keys = tables.measured(rows, column)
     estimates = {key: contrast([(1.0, tables.cell(key, column))]) for key in keys}
     low, high = (pick(keys, key=lambda key: estimates[key].value) for pick in (min, max))
@@ -329,7 +329,7 @@ def _within(
 def _beside(
     tables: Tables, *, rows: Mapping[Any, Any], by: float, at_least: bool = False
 ) -> Outcome:
-    """In every column, rows have the values of others, or at least these."""
+    """Check that rows have the values of others in every column, or at least these."""
     worst, shown = -1.0, ""
     for row, other in rows.items():
         for column in tables.results.experiment.columns:
@@ -342,7 +342,7 @@ def _beside(
 
 
 def _differ(tables: Tables, *, columns: Sequence[str]) -> Outcome:
-    """In some row, two columns are not the same."""
+    """Check that two columns differ in some row."""
     first, second = columns
     gaps = {
         row: contrast([(1, tables.cell(row, first)), (-1, tables.cell(row, second))])

@@ -81,7 +81,7 @@ def front(results: Results) -> Figure:
 
 
 def lines(results: Results) -> Figure:
-    """Columns along the rows, which are values of one setting; a line for each group of rows."""
+    """Draw columns along the rows, values of one setting; a line for each group of rows."""
     how = results.experiment.figure
     columns = [results.experiment.column(key) for key in how["columns"]]
     figure = blank((3.4 * len(columns) + 0.8, 3.2))
@@ -116,7 +116,7 @@ def lines(results: Results) -> Figure:
 
 
 def bands(results: Results) -> Figure:
-    """How σ_min, σ_max and their difference are distributed: one line of panels a row."""
+    """Draw the distributions of σ_min, σ_max and their difference: one line of panels a row."""
     rows, edges = results.experiment.rows, results.series["edges"]
     figure = blank((9.4, 0.6 + 1.6 * len(rows)))
     grid = figure.subplots(len(rows), 3, sharex=True, squeeze=False)
@@ -142,7 +142,7 @@ _MARKERS = {"hit": ("s", 9), "tanimoto": ("o", 5), "cosine": ("^", 6), "bits": (
 
 
 def worst(results: Results) -> Figure:
-    """Regrets on worst cases by the number of bits, on lines of what is proved."""
+    """Draw regrets on worst cases by the number of bits, on lines of what is proved."""
     rows, columns = results.experiment.rows, results.experiment.columns
     bits = [column.settings["m"] for column in columns]
     figure = blank((8.4, 3.6))
@@ -211,7 +211,7 @@ _LOST = (
 
 
 def regret(results: Results) -> Figure:
-    """What is lost and the most that can be, by the width of the band, under each similarity."""
+    """Draw losses and the most that can be lost, by the width of the band."""
     rows = results.experiment.rows
     judges = list(dict.fromkeys(row.settings["judged_by"] for row in rows))
     losses = list(dict.fromkeys(row.settings["loss"] for row in rows))

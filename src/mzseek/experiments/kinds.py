@@ -144,7 +144,7 @@ def _band_settings(row: Row) -> dict[str, str]:
 def _measure_bands(
     experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
 ) -> Measurement:
-    """Also how σ_min, σ_max and the width are distributed."""
+    """Measure the bands; draw how σ_min, σ_max and the width are distributed."""
     assert site is not None
     cells: Cells = {}
     drawn: dict[str, Any] = {"edges": np.linspace(0, 1, _BINS + 1).tolist()}
@@ -198,7 +198,7 @@ def _check_history(experiment: Experiment) -> None:
 def _measure_history(
     experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
 ) -> Measurement:
-    """Also each seed's metrics at each validation."""
+    """Measure validation at its best; draw each seed's metrics at each validation."""
     assert site is not None
     cells: Cells = {row.key: {} for row in experiment.rows}
     drawn: dict[str, list[dict[str, list[float]]]] = {row.key: [] for row in experiment.rows}
@@ -249,7 +249,7 @@ def _check_regret(experiment: Experiment) -> None:
 def _measure_regret(
     experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
 ) -> Measurement:
-    """Also regrets and bounds by the width of the band."""
+    """Measure regrets and bounds; draw them by the width of the band."""
     assert site is not None
     cells: Cells = {}
     drawn: dict[str, Any] = {}
@@ -292,7 +292,7 @@ def _regrets(trial: FinishedTrial, plan: CellPlan, site: Workspace) -> dict[str,
 
 
 def means_of(regrets: FoldRegrets) -> dict[str, float | None]:
-    """Means over lists, the number of those in which a theorem fails, and the growth with width.
+    """Average over lists; also count those in which a theorem fails, and the growth with width.
 
     None for a growth where nothing, or the same everywhere, is lost.
     """
@@ -307,7 +307,7 @@ def means_of(regrets: FoldRegrets) -> dict[str, float | None]:
 
 
 def by_width(regrets: FoldRegrets) -> dict[str, list[float]]:
-    """Means of lists of about the same width: a tenth of all lists each, the narrowest first."""
+    """Average lists of about the same width: a tenth of all lists each, the narrowest first."""
     order = np.argsort(regrets.width, kind="stable")
     order = order[np.isfinite(regrets.width[order])]
     parts = [part for part in np.array_split(order, _PARTS) if len(part)]
@@ -335,7 +335,7 @@ def _check_runs(experiment: Experiment) -> None:
 def _measure_runs(
     experiment: Experiment, scale: Scale, site: Workspace | None, failed: dict[str, str]
 ) -> Measurement:
-    """Mean over seeds at the grid point that is best on validation."""
+    """Measure the mean over seeds at the grid point that is best on validation."""
     assert site is not None
     cells: Cells = {row.key: {} for row in experiment.rows}
     for (row, key), plan in kind_named("runs").plan(experiment, scale).items():
@@ -441,5 +441,5 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_named(name: str) -> Kind:
-    """The kind of that name."""
+    """Return the kind of that name."""
     return choose(KINDS, name, "kind of experiment", ExperimentError)

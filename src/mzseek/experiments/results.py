@@ -30,7 +30,7 @@ LEVEL = 0.95
 def resampled_means(
     values: npt.NDArray[np.floating], molecules: npt.NDArray[np.integer]
 ) -> list[float]:
-    """Means over molecules drawn with replacement, each with all its spectra.
+    """Return means over molecules drawn with replacement, each with all its spectra.
 
     The draws depend on the number of molecules alone: two runs that were measured on the same ones
     have the same draws, so that differences of their means are paired.

@@ -162,7 +162,7 @@ def _name(row: Row) -> str:
 
 
 def _ranks(results: Results) -> dict[tuple[str, str], int]:
-    """The best and the second of each column of trained models; controls do not compete."""
+    """Rank the best and the second of each column of trained models; controls do not compete."""
     ranks: dict[tuple[str, str], int] = {}
     if results.experiment.kind != "runs":
         return ranks
@@ -180,7 +180,7 @@ def _ranks(results: Results) -> dict[tuple[str, str], int]:
 
 
 def _here(results: Results, row: Row, column: Column) -> str:
-    """The measured number, or that the row was not run."""
+    """Return the measured number as text, or that the row was not run."""
     cell = results.cell(row.key, column.key)
     if cell is None:
         return "not run" if row.key in results.not_run else ""

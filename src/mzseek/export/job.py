@@ -138,7 +138,7 @@ def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]
 
 
 def _skipped_lines(output: Output) -> list[str]:
-    """Lines about where reasons are: in a table of the folder; of a single file, here."""
+    """Return lines about where reasons are: in a table of the folder; of a single file, here."""
     skipped = output.skipped
     if not skipped.count:
         return []
@@ -150,7 +150,7 @@ def _skipped_lines(output: Output) -> list[str]:
 
 
 def _signature(annotator: Annotator, guard: SourceGuard) -> dict[str, str]:
-    """Checksums of all that annotations depend on, by the name that users have for it."""
+    """Return checksums of all that annotations depend on, by the name that users have for it."""
     contents = annotator.contents()
     parts = {
         **{f"input {path}": sha256 for path, sha256 in guard.hashes.items()},

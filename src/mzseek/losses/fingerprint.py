@@ -10,7 +10,7 @@ from mzseek.tensors import SparseRows, query_index
 
 
 def at_set_bits(values: Tensor, target: Target) -> Tensor:
-    """Values where the target is set (times the target, where that is not 0/1)."""
+    """Return values where the target is set (times the target, where that is not 0/1)."""
     if isinstance(target, SparseRows):
         flat_indices = query_index(target.sizes) * target.width + target.indices
         return values.reshape(-1)[flat_indices]
@@ -94,7 +94,7 @@ def focal(logits: Tensor, target: Target, gamma: float = 2.0) -> Tensor:
 
 
 def _term(logits: Tensor, gamma: float) -> Tensor:
-    """Loss of bits that should be zero."""
+    """Return the loss of bits that should be zero."""
     cost = F.softplus(logits, threshold=LINEAR_FROM)
     if gamma == 2.0:  # the square of a sigmoid is much cheaper than a power
         return torch.sigmoid(logits).square() * cost
@@ -102,7 +102,7 @@ def _term(logits: Tensor, gamma: float) -> Tensor:
 
 
 def cosine(logits: Tensor, target: Target) -> Tensor:
-    r"""One minus the cosine of prediction and truth, the mean over the batch.
+    r"""Return one minus the cosine of prediction and truth, the mean over the batch.
 
     .. math:: 1 - \frac{ŷ^⊤ y}{‖ŷ‖_2 ‖y‖_2}, \quad ŷ = σ(\mathrm{logits})
 
@@ -119,7 +119,7 @@ def cosine(logits: Tensor, target: Target) -> Tensor:
 
 
 def iou(logits: Tensor, target: Target) -> Tensor:
-    r"""One minus the soft Tanimoto similarity of prediction and truth, the mean over the batch.
+    r"""Return one minus the soft Tanimoto similarity of prediction and truth, the batch's mean.
 
     .. math:: 1 - \frac{ŷ^⊤ y}{‖ŷ‖_1 + ‖y‖_1 - ŷ^⊤ y}, \quad ŷ = σ(\mathrm{logits})
 

@@ -62,7 +62,7 @@ def read_lists(scores: Tensor, counts: Tensor, labels: Tensor, temperature: floa
 
 
 def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Mean over negatives of ``softplus((s⁻ − s⁺)/τ)``, then over lists.
+    r"""Return the mean over negatives of ``softplus((s⁻ − s⁺)/τ)``, then over lists.
 
     Parameters, positives and twins are those of `contrastive`; a list without negatives has loss 0.
     In the paper's published code, not in its text.
@@ -82,7 +82,7 @@ def pairwise(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float 
 
 
 def contrastive(scores: Tensor, counts: Tensor, labels: Tensor, temperature: float = 1.0) -> Tensor:
-    r"""Cross entropy of the truth among its candidates, the mean over lists.
+    r"""Return the cross entropy of the truth among its candidates, the mean over lists.
 
     .. math:: -\log \frac{e^{g(x, y)/τ}}{\sum_{c_j} e^{g(x, c_j)/τ}}
 

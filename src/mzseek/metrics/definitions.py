@@ -56,7 +56,7 @@ METRICS: dict[str, Metric] = {
 
 
 def metric(name: str) -> Metric:
-    """Facts of the metric of that name; an unknown one is refused with the list of those there are.
+    """Return the metric of that name; refuse an unknown one with the list of names.
 
     Examples
     --------

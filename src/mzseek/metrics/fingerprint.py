@@ -20,7 +20,7 @@ Values = npt.NDArray[np.float64]
 
 
 def binarise(predicted: Rows, threshold: float = 0.5) -> Rows:
-    """Bits of a predicted fingerprint: 1 where the value is strictly greater than the threshold.
+    """Return the bits of a predicted fingerprint: 1 strictly above the threshold.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ def bootstrap_difference(
 
 
 def deciding_groups(sums: Values, sizes: Values) -> float:
-    """How many groups a mean rests on: those that are off the usual value, each by its weight.
+    """Count the groups that a mean rests on: those off the usual value, each by its weight.
 
     With deviations ``d = |sum − c · size|`` from the median c of all values, ``(Σd)² / Σd²``: of
     groups of equal size that are hits or misses, how many there are of the rarer kind. At most the
@@ -206,7 +206,7 @@ def deciding_groups(sums: Values, sizes: Values) -> float:
 def _cautious(
     sums: Values, sizes: Values, tail: float, bounds: tuple[float, float], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Gaffke's bounds: what the mean may be if one group more is as bad, or as good, as can be."""
+    """Return Gaffke's bounds: the mean if one more group is as bad, or as good, as can be."""
     lowest, highest = bounds
     share = np.clip((sums - lowest * sizes) / (highest - lowest), 0, sizes)
     pairs, times = np.unique(np.stack([share, sizes], axis=1), axis=0, return_counts=True)

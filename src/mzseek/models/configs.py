@@ -259,7 +259,7 @@ class ModelSpec:
         encoder: Mapping[str, Any] | None = None,
         scorer: Mapping[str, Any] | None = None,
     ) -> "ModelSpec":
-        """A model by the names of its components, and their options that are not the default."""
+        """Return a model by the names of its components, and their changed options."""
         return cls(
             encoder_part(encoder_name, encoder), scorer_part(scorer_name, scorer), bins, bits
         )
@@ -291,7 +291,7 @@ class ModelSpec:
         return self.scorer_kind.reads_fingerprint
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {
             "encoder": self.encoder.to_dict(),
             "scorer": self.scorer.to_dict(),
@@ -300,7 +300,7 @@ class ModelSpec:
         }
 
     def flat(self) -> dict[str, Any]:
-        """Every option by its full name (``encoder.width``), to compare two models."""
+        """Return every option by its full name (``encoder.width``), to compare two models."""
         named: dict[str, Any] = {"encoder": self.encoder.name, "scorer": self.scorer.name}
         for name, part in (("encoder", self.encoder), ("scorer", self.scorer)):
             named |= {f"{name}.{key}": value for key, value in vars(part.options).items()}
@@ -308,7 +308,7 @@ class ModelSpec:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "ModelSpec":
-        """From plain data; ModelError if a name is missing or unknown, or a value does not fit."""
+        """Read plain data; ModelError if a name is missing or unknown, or a value does not fit."""
         names = [field.name for field in fields(cls)]
         if set(description) != set(names):
             odd = sorted(set(description) ^ set(names))
@@ -331,12 +331,12 @@ def encoder_part(name: str, options: Mapping[str, Any] | None = None) -> Compone
 
 
 def scorer_part(name: str, options: Mapping[str, Any] | None = None) -> ComponentConfig:
-    """A scorer with these options and the defaults of the others."""
+    """Return a scorer with these options and the defaults of the others."""
     return component_from(SCORERS, {"name": name, "options": options or {}}, "scorer", ModelError)
 
 
 def build(spec: ModelSpec, *, seed: int | None = None) -> "Retriever":
-    """A model with fresh weights; with a ``seed``, the global random state is left as it was."""
+    """Build a model with fresh weights; a ``seed`` leaves the global random state as it was."""
     import torch
 
     from mzseek.models.layers import FingerprintHead

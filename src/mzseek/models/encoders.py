@@ -61,7 +61,7 @@ class BlindEncoder(Encoder):
         self.constant = nn.Parameter(torch.randn(width))
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
-        """The same embedding for each of the batch, shape (batch, width)."""
+        """Return the same embedding for each of the batch, shape (batch, width)."""
         assert isinstance(spectra, SparseRows)  # as its kind says
         return self.constant.expand(spectra.shape[0], -1)
 
@@ -82,7 +82,7 @@ class DeepSets(Encoder):
         )
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
-        """Embeddings of peak lists, shape (batch, width)."""
+        """Embed peak lists, shape (batch, width)."""
         assert isinstance(spectra, PeakLists)  # as its kind says
         peaks = spectra
         features = torch.cat([self.fourier(peaks.mz), peaks.intensities[..., None]], -1)
@@ -115,7 +115,7 @@ class BinnedMlp(Encoder):
         self.rest = _blocks(width, blocks, dropout)
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
-        """Embeddings of binned spectra, shape (batch, width)."""
+        """Embed binned spectra, shape (batch, width)."""
         assert isinstance(spectra, SparseRows)  # as its kind says
         result: Tensor = self.rest(self.first(spectra))
         return result
@@ -157,13 +157,13 @@ class PeaksAndLosses(Encoder):
         self.rest = _blocks(width, blocks, dropout)
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
-        """Embeddings of peak lists, shape (batch, width)."""
+        """Embed peak lists, shape (batch, width)."""
         assert isinstance(spectra, PeakLists)  # as its kind says
         result: Tensor = self.rest(self.first(self.rows(spectra)))
         return result
 
     def rows(self, peaks: PeakLists) -> SparseRows:
-        """Peaks and losses as sparse rows, shape (batch, all bins)."""
+        """Return peaks and losses as sparse rows, shape (batch, all bins)."""
         real, whole = peaks.real, peaks.precursor_mz.double()[:, None]
         if self.training and self.peak_dropout > 0:
             real = real & (torch.rand(real.shape, device=real.device) >= self.peak_dropout)
@@ -193,12 +193,12 @@ class PeaksAndLosses(Encoder):
 
 
 def _bins(mz: Tensor, width: float, count: int) -> Tensor:
-    """Indices of bins; what is beyond them is in the first or in the last."""
+    """Return indices of bins; what is beyond them is in the first or in the last."""
     return (mz / width).floor().clamp(0, count - 1).int()
 
 
 def bin_counts(bin_width: float, highest: float, precursor_bin: float) -> tuple[int, int, int]:
-    """Bins of peaks, of losses, and of the precursor.
+    """Count bins of peaks, of losses, and of the precursor.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class PrecursorMlp(Encoder):
         )
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
-        """Embeddings of precursors, shape (batch, width)."""
+        """Embed precursors, shape (batch, width)."""
         assert isinstance(spectra, PeakLists)  # as its kind says
         result: Tensor = self.layers(self.fourier(spectra.precursor_mz))
         return result
@@ -250,7 +250,7 @@ class PeakTransformer(Encoder):
         self.out = nn.Sequential(nn.LayerNorm(tokens), Linear(tokens, width))
 
     def forward(self, spectra: SpectrumInput) -> Tensor:
-        """Embeddings of peak lists, shape (batch, width)."""
+        """Embed peak lists, shape (batch, width)."""
         assert isinstance(spectra, PeakLists)  # as its kind says
         peaks = spectra
         mz = torch.cat([peaks.precursor_mz[:, None], peaks.mz], 1)  # (batch, 1 + peaks)

@@ -160,7 +160,7 @@ class Dropout(nn.Module):
         return result
 
     def extra_repr(self) -> str:
-        """The rate, for printing."""
+        """Return the rate, for printing."""
         return f"rate={self.rate:g}"
 
 
@@ -173,7 +173,7 @@ class Block(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output, of the same shape."""
+        """Return the block's output, of the same shape."""
         result: Tensor = self.norm(self.dropout(F.gelu(x)))
         return result
 

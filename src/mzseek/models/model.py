@@ -102,7 +102,7 @@ class TorchNetwork:
         return self.model.head is not None
 
     def read(self, spectra: Any) -> Floats:
-        """What the scorer reads: predicted fingerprints within [0, 1], or embeddings.
+        """Return what the scorer reads: predicted fingerprints within [0, 1], or embeddings.
 
         ``spectra`` are a CSR matrix, shape (batch, bins), or arrays of peaks, as `reads` says; the
         result has the shape (batch, bits or width).
@@ -120,7 +120,7 @@ class TorchNetwork:
             return _array(self.model(batch.to(self.device)).read)
 
     def scores(self, read: Floats, candidates: csr_array, counts: npt.NDArray[np.int64]) -> Floats:
-        """Scores of the candidates of each spectrum, shape (candidates,).
+        """Score the candidates of each spectrum, shape (candidates,).
 
         Parameters
         ----------
@@ -154,17 +154,17 @@ def _array(tensor: Tensor) -> Floats:
 
 
 def arrays_of(model: Retriever) -> Arrays:
-    """All weights of a model by name, as arrays."""
+    """Return all weights of a model by name, as arrays."""
     return as_arrays(model.state_dict())
 
 
 def as_arrays(tensors: Mapping[str, Tensor]) -> Arrays:
-    """Tensors as arrays, which share their memory where that is possible."""
+    """Return tensors as arrays, which share their memory where that is possible."""
     return {name: value.detach().cpu().contiguous().numpy() for name, value in tensors.items()}
 
 
 def model_of(spec: ModelSpec, arrays: Mapping[str, npt.NDArray[Any]]) -> Retriever:
-    """A model with these weights, in evaluation mode; ModelError if they are of another model."""
+    """Load weights into a model in evaluation mode; ModelError if they are of another model."""
     _check_shapes(spec, arrays)
     model = build(spec, seed=0)  # leaves the random state as it was
     model.load_state_dict({name: torch.from_numpy(value) for name, value in arrays.items()})

@@ -50,7 +50,7 @@ class Projected(Scorer):
 
 
 def mlp(width: int, dropout: float) -> nn.Sequential:
-    """The scorer's layers after its first: B, W2, B, W3."""
+    """Return the scorer's layers after its first: B, W2, B, W3."""
     return nn.Sequential(
         Block(width, dropout),
         Linear(width, width // 2),

@@ -263,7 +263,7 @@ def _folders(library: Any) -> Any:
 
 
 def _forget_folder(annotator: Annotator) -> None:
-    """Name no path of a file that will be gone."""
+    """Forget the path of a file that will be gone."""
     folder = f"{Path(str(annotator.config.database)).parent}{os.sep}"
     annotator.skipped_candidates[:] = [
         (where.replace(folder, ""), reason) for where, reason in annotator.skipped_candidates

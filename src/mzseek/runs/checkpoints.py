@@ -45,7 +45,7 @@ def digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
 
 
 def load_weights(path: Path) -> tuple[Arrays, ModelSpec, dict[str, Any]]:
-    """Weights from a model's file, with its description and the metadata it was saved with.
+    """Read weights from a model's file, with its description and the metadata saved with it.
 
     Whether the weights are those of such a model is checked when a network is made of them
     (`network_of`). ModelError if the file is missing, no model file, or damaged.
@@ -65,7 +65,7 @@ def load_weights(path: Path) -> tuple[Arrays, ModelSpec, dict[str, Any]]:
 
 
 def read_arrays(path: Path) -> tuple[Arrays, dict[str, str]]:
-    """All arrays of a safetensors file, and its header; ModelError if it cannot be read."""
+    """Read all arrays of a safetensors file, and its header; ModelError if it cannot be read."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
     try:
@@ -99,20 +99,20 @@ def network_of(spec: ModelSpec, arrays: Arrays, path: Path) -> "TorchNetwork":
 def model_of_parts(
     encoder: ComponentConfig, scorer: ComponentConfig, prepared: Prepared
 ) -> ModelSpec:
-    """The model of these parts, in the sizes of the data."""
+    """Return the model of these parts, in the sizes of the data."""
     bits = int(prepared.manifest["fingerprint_bits"])
     return ModelSpec(encoder, scorer, int(prepared.bins.shape[1]), bits)
 
 
 def model_for(run: Run, prepared: Prepared) -> ModelSpec:
-    """The model of a run, in the sizes of the data; RunError for a baseline or a fitted run."""
+    """Return a run's model in the sizes of the data; RunError for a baseline or a fitted run."""
     if run.encoder is None:
         raise RunError(f"{run.folder}: {run.description.name} has no model")
     return model_of_parts(run.encoder, run.scorer, prepared)
 
 
 def best_model(run: Run, metric: str, prepared: Prepared) -> "TorchNetwork":
-    """The network of the step at which a metric was best.
+    """Open the network of the step at which a metric was best.
 
     Raises
     ------

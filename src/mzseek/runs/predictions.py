@@ -64,7 +64,7 @@ class ListScores:
     parts: npt.NDArray[np.float32] | None = None
 
     def select(self, lists: npt.NDArray[np.bool_]) -> "ListScores":
-        """The lists that are marked."""
+        """Return the lists that are marked."""
         if lists.all():
             return self
         inside = np.repeat(lists, self.counts)
@@ -106,7 +106,7 @@ class Predictions:
     rankings: dict[str, dict[str, ListScores]] = field(default_factory=dict)
 
     def ranked_by(self, similarity: str) -> "Predictions":
-        """Only the scores by a similarity, as predictions that can be saved and opened."""
+        """Return the scores by a similarity alone, as predictions that can be saved and opened."""
         lists = self.rankings[similarity]
         return replace(self, lists=lists, fingerprints=None, embeddings=None, rankings={})
 
@@ -186,7 +186,7 @@ class Predictions:
 
 
 def label_of(run: Run, step: int, fold: str, similarity: str | None = None) -> dict[str, Any]:
-    """The label of saved predictions; with the similarity, if scores are one."""
+    """Label saved predictions; with the similarity, if scores are one."""
     label = {"run": run.identity, "step": step, "fold": fold}
     return label | ({"similarity": similarity} if similarity else {})
 
@@ -247,7 +247,7 @@ def predict(
 def list_scores(
     slices: Slices, setting: str, queries: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]
 ) -> ListScores:
-    """Scores beside the candidates that they belong to."""
+    """Put scores beside the candidates that they belong to."""
     molecule = np.asarray(slices.prepared.molecule[queries])
     counts, candidates, identity = slices.members(queries, setting)
     return ListScores(
@@ -304,7 +304,7 @@ def predict_fold(
     progress: Any = lambda done, total: None,
     similarities: Iterable[str] = (),
 ) -> Predictions:
-    """Predictions of a network for a fold, with candidates of every setting there is."""
+    """Predict a fold by a network, with candidates of every setting there is."""
     queries = prepared.in_fold(fold)
     slices = Slices(prepared, tuple(prepared.measured_settings), queries)
     return predict(network, slices, queries, progress, similarities)

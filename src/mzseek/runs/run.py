@@ -47,7 +47,7 @@ class FittedModel:
         return tuple(str(channel["label"]) for channel in self.channels)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {
             "ranker": dict(self.ranker),
             "channels": [dict(channel) for channel in self.channels],
@@ -55,7 +55,7 @@ class FittedModel:
 
     @classmethod
     def from_dict(cls, model: Mapping[str, Any]) -> "FittedModel":
-        """From plain data."""
+        """Read plain data."""
         check_fields(model, _FITTED, "its model", RunError)
         return cls(model["ranker"], tuple(model["channels"]))
 
@@ -90,7 +90,7 @@ class Description:
     fitted: FittedModel | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, for ``run.json``."""
+        """Return plain data for ``run.json``."""
         if self.loss is None or self.scorer is None:
             model = self.fitted.to_dict() if self.fitted else {}
             return {"model": model, "loss": None, "options": dict(self.options)}
@@ -106,7 +106,7 @@ class Description:
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> "Description":
-        """From plain data; RunError, LossError or ModelError if a name or a value does not fit."""
+        """Read plain data; RunError, LossError or ModelError if a name or a value does not fit."""
         model = description.get("model")
         if isinstance(model, Mapping) and "ranker" in model:
             shape = {"model": dict, "options": _OPTIONS}
@@ -353,7 +353,7 @@ class Run:
         return dict(self.metadata["best"])
 
     def checkpoint(self, metric: str) -> Path:
-        """Weights of the step at which a metric was best."""
+        """Return the path of the weights of the step at which a metric was best."""
         return self.folder / CHECKPOINTS / f"{metric.replace('/', '.')}.safetensors"
 
     def predictions(self, step: int, fold: str, similarity: str | None = None) -> Path:
@@ -378,7 +378,7 @@ class Run:
             writer.writerows(rows)
 
     def history(self) -> list[dict[str, float]]:
-        """Rows of ``history.csv``."""
+        """Read the rows of ``history.csv``."""
         path = self.folder / "history.csv"
         if not path.exists():
             return []

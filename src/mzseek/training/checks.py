@@ -96,7 +96,7 @@ def check_size(spec: ModelSpec, options: Options, spectra: int) -> None:
 
 
 def available_memory() -> float:
-    """Bytes of memory that training may use: the device's, or this machine's or container's."""
+    """Return bytes of memory that training may use: the device's, machine's or container's."""
     if device() == "cuda":
         return float(torch.cuda.get_device_properties(0).total_memory)
     try:
@@ -126,7 +126,7 @@ def training_bytes(spec: ModelSpec, batch: int) -> float:
 
 
 def _with(spec: ModelSpec, **options: int) -> ModelSpec:
-    """The same model with other options of the encoder."""
+    """Return the same model with other options of the encoder."""
     return replace(spec, encoder=spec.encoder.replace(**options))
 
 

@@ -45,7 +45,7 @@ class Objective:
     def __call__(
         self, output: Output, target: Target, counts: Tensor | None, labels: Tensor | None
     ) -> Tensor:
-        """The loss of a batch, a scalar."""
+        """Compute the loss of a batch, a scalar."""
         loss = self.loss
         arguments: list[Any] = []
         if loss.reads_target:
@@ -119,7 +119,7 @@ class Learner:
         return value
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of a batch, a scalar with gradients."""
+        """Compute the loss of a batch, a scalar with gradients."""
         precision = getattr(torch, self.options.precision)
         if self.setting is None:
             output = self.model(batch.spectra, precision=precision)
@@ -165,7 +165,7 @@ def prediction_spread(predictions: npt.NDArray[np.floating], max_rows: int = 200
 
 
 def summed_rates(options: Options, step: int) -> float:
-    """The learning rates of all steps so far, summed.
+    """Sum the learning rates of all steps so far.
 
     Adam moves a weight by about the learning rate a step, so that this is how far weights can have
     moved: 0.1 after 1,000 steps at 1e-4.
@@ -381,7 +381,7 @@ class Callbacks:
 
 
 def watched_metric(options: Options, measured_on: str) -> str:
-    """The validation metric that early stopping looks at: HR@1 of ranking losses, else Tanimoto.
+    """Return the validation metric for early stopping: HR@1 of ranking losses, else Tanimoto.
 
     Bit accuracy and cosine, which some losses stand for, are not measured on validation.
     """
@@ -426,7 +426,7 @@ def fit(run: Run, prepared: Prepared, *, progress: Progress, say: Log) -> None:
 
 
 def _offset(run: Run, prepared: Prepared, options: Options, progress: Progress) -> OffsetOf | None:
-    """The fixed term in the softmax, where one is asked for; the run records what it is.
+    """Return the fixed term in the softmax, where one is asked for; the run records it.
 
     It is a function of the data alone: a resumed run has the same.
     """
@@ -441,7 +441,7 @@ def _offset(run: Run, prepared: Prepared, options: Options, progress: Progress) 
 def _training_set(
     prepared: Prepared, learner: Learner, say: Log
 ) -> tuple[BatchMaker, TrainingOrder]:
-    """What batches are made of, and in which order."""
+    """Return the maker of batches, and their order."""
     options, model = learner.options, learner.model
     settings = () if learner.setting is None else (learner.setting,)
     queries = prepared.in_fold("train")

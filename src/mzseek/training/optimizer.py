@@ -104,7 +104,7 @@ class ClippedAdam(torch.optim.Optimizer):
     def _divisor(
         self, gradients: list[Tensor], factored: list[tuple[nn.Parameter, Deferred]]
     ) -> Tensor | None:
-        """What the gradient is to be divided by to be clipped, or None."""
+        """Return the number that clips the gradient when it is divided by it, or None."""
         flat = [gradient.reshape(-1) for gradient in gradients]
         # A dot product reads once and writes nothing, unlike a norm by way of powers.
         squares = [torch.dot(values, values) for values in flat]
@@ -125,7 +125,7 @@ class ClippedAdam(torch.optim.Optimizer):
         squares: list[Tensor],
         steps: list[Tensor],
     ) -> None:
-        """Torch's update in one pass over each weight; it counts the steps."""
+        """Apply torch's update in one pass over each weight; it counts the steps."""
         adam(
             weights, gradients, means, squares, [], steps, fused=True, grad_scale=divisor,
             amsgrad=False, beta1=0.9, beta2=0.999, lr=group["lr"], weight_decay=0.0, eps=1e-8,

@@ -130,7 +130,7 @@ class Options:
         parts: Mapping[str, Mapping[str, Any]] | None = None,
         **training: Any,
     ) -> "Options":
-        """Options by the names of the loss and the model.
+        """Return options by the names of the loss and the model.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Options:
 
     @classmethod
     def of_run(cls, run: "Run") -> "Options":
-        """The options that a run was begun with; RunError where its folder holds others."""
+        """Return the options that a run was begun with; RunError where its folder holds others."""
         try:
             return cls._checked(
                 run.description.options, loss=run.loss, encoder=run.encoder, scorer=run.scorer,
@@ -231,7 +231,7 @@ class Options:
             )
 
     def described(self, prepared: "Prepared") -> "Description":
-        """The description of a run on these data, for ``run.json``."""
+        """Describe the run on these data, for ``run.json``."""
         from mzseek.runs.run import Description
 
         model = self.model_for(prepared)
@@ -242,7 +242,7 @@ class Options:
         )  # fmt: skip
 
     def model_for(self, prepared: "Prepared") -> ModelSpec | None:
-        """The model in the sizes of the data; None for a baseline."""
+        """Return the model in the sizes of the data; None for a baseline."""
         from mzseek.runs.checkpoints import model_of_parts
 
         if self.encoder is None:
@@ -250,11 +250,11 @@ class Options:
         return model_of_parts(self.encoder, self.scorer, prepared)
 
     def training_dict(self) -> dict[str, Any]:
-        """All but the components, which a run describes by themselves, as plain data."""
+        """Return all but the components as plain data; a run describes these by themselves."""
         return {name: getattr(self, name) for name in TRAINING_FIELDS}
 
     def flat(self) -> dict[str, Any]:
-        """Every option by its full name (``encoder.width``), to compare two runs."""
+        """Return every option by its full name (``encoder.width``), to compare two runs."""
         named: dict[str, Any] = {"loss": self.loss.name, "model": self.model}
         for name, part in (("encoder", self.encoder), ("scorer", self.scorer), ("loss", self.loss)):
             if part is not None:
@@ -272,7 +272,7 @@ def read_settings(
     model: str,
     options_by_part: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Options of the components, from ``PART.OPTION=VALUE`` and from what is given otherwise.
+    """Read options of the components, from ``PART.OPTION=VALUE`` and from what is given otherwise.
 
     Parameters
     ----------
@@ -329,7 +329,7 @@ def read_settings(
 
 
 def list_settings() -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """Every component (``encoder mlp``) with name, default and meaning of each of its options."""
+    """List every component (``encoder mlp``) with name, default and meaning of each option."""
     return [
         (f"{part} {name}", described(kind.options))
         for part, kinds in (("encoder", ENCODERS), ("scorer", SCORERS), ("loss", LOSSES))
@@ -390,7 +390,7 @@ def _filled(options: Options, values: dict[str, Any]) -> Options:
 
 
 def protocol_lines(options: Options, steps: int) -> list[str]:
-    """Lines that tell a user the protocol of a run (`for_steps`), and warn of what never comes.
+    """Describe the protocol of a run (`for_steps`) in lines, with a warning of what never comes.
 
     Examples
     --------

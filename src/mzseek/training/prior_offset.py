@@ -104,7 +104,7 @@ def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
 
 
 def _lists(prepared: Prepared, setting: str, molecules: Ints) -> DecoyLists:
-    """The lists of molecules, all candidates."""
+    """Return the lists of molecules, all candidates."""
     stored = prepared.candidates(setting)
     numbers = np.asarray(stored.list_of)[molecules]
     ends, (members, identity) = gather(stored.indptr, (stored.molecules, stored.identity), numbers)

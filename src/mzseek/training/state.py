@@ -24,7 +24,7 @@ from mzseek.training.options import Options
 
 
 def steps_per_epoch(spectra: int, batch_size: int) -> int:
-    """Steps in which each of the spectra is seen once; the last batch may be smaller.
+    """Count the steps in which each spectrum is seen once; the last batch may be smaller.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class TrainingOrder:
         self.steps = self.steps_per_epoch * epochs
 
     def epoch(self, step: int) -> int:
-        """The epoch that a step belongs to, from 0."""
+        """Return the epoch that a step belongs to, from 0."""
         return step // self.steps_per_epoch
 
     def from_step(self, first: int) -> Iterator[npt.NDArray[np.int64]]:
@@ -122,7 +122,7 @@ _MAY_DIFFER = ("encoder.dropout", "encoder.peak_dropout")
 
 
 def first_stage(options: Options, prepared: Prepared) -> Path:
-    """The checkpoint of a first stage that a second one starts from.
+    """Return the checkpoint of a first stage that a second one starts from.
 
     Raises
     ------

@@ -83,7 +83,7 @@ def train(
 
 
 def _reopen(out: Path, options: Options, prepared: Prepared) -> Run | None:
-    """The run that was begun there with these options and data; None if there is none."""
+    """Open the run that was begun there with these options and data; None if there is none."""
     if not (out / RUN).exists():
         return None
     run = Run.open(out)

@@ -141,7 +141,7 @@ def _show_commands(
 
 
 def _from_run(folder: Path, candidates: str, data: Path) -> float:
-    """Mean probability of the best candidate, on validation."""
+    """Return the mean probability of the best candidate, on validation."""
     from mzseek.decision import first_places
     from mzseek.evaluation.posteriors import calibrate
     from mzseek.evaluation.scored import Scoring

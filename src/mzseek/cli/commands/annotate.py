@@ -35,7 +35,7 @@ _WIDE = 44
 
 
 def show_annotations(annotations: "Sequence[Annotation]") -> None:
-    """A line for each feature."""
+    """Print a line for each feature."""
     if not annotations:
         say("No feature was answered.")
         return
@@ -58,7 +58,7 @@ def show_annotations(annotations: "Sequence[Annotation]") -> None:
 
 
 def show_annotation(annotation: "Annotation") -> None:
-    """One feature: its candidates, and why the first is the first."""
+    """Print one feature: its candidates, and why the first is the first."""
     feature = annotation.feature
     spectra = pluralize(len(feature.spectra), "spectrum", "spectra")
     say(f"[bold]{plain(feature.name)}[/bold]  m/z {feature.precursor_mz:.4f}, {spectra}, "
@@ -238,7 +238,7 @@ def _why_nothing(records: int, features: int) -> str:
 
 
 def tell(done: "FinishedRun") -> None:
-    """What was done, and where to look."""
+    """Print what was done, and where to look."""
     counts = done.counts
     features = pluralize(counts["features"], "feature", "features")
     say(

@@ -98,7 +98,7 @@ def bands(
 
 
 def expanded(kinds: Sequence[str]) -> list[str]:
-    """Kinds of fingerprint, the paper's six for `paper`."""
+    """Return kinds of fingerprint, with the paper's six for `paper`."""
     return [kind for name in kinds for kind in (PAPER_FINGERPRINTS if name == "paper" else (name,))]
 
 

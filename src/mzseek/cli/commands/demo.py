@@ -101,7 +101,7 @@ def _annotate(out: Path) -> None:
 
 
 def _tell_right(summary: Path, files: list[Path]) -> None:
-    """How many answers are right: the spectra say what they are of, which annotate never reads."""
+    """Print how many answers are right, by the molecules that the spectra state."""
     import csv
 
     from mzseek.annotation.reading import Features

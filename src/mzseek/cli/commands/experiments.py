@@ -108,7 +108,7 @@ def _show(done: "Reproduced") -> None:
 
 
 def _list(requested: bool) -> None:
-    """Every experiment, and nothing else."""
+    """Print every experiment, and nothing else."""
     if not requested:
         return
     require("yaml", "reproducing")

@@ -74,7 +74,7 @@ def prepare(
 
 
 def show_prepared(prepared: "Prepared", is_new: bool) -> None:
-    """What a prepared folder holds."""
+    """Print what a prepared folder holds."""
     from mzseek.io.skipped import read_skipped
 
     counts = prepared.manifest["counts"]

@@ -65,7 +65,7 @@ def show(
 
 
 def _refuse_own_folder(path: Path) -> None:
-    """Name the command that shows a folder which mzseek has written."""
+    """Refuse a folder that mzseek has written, and name the command that shows it."""
     for kind, (name, hint) in OWN_FOLDERS.items():
         if (path / name).is_file():
             from mzseek.io import read_object

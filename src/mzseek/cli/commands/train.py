@@ -30,7 +30,7 @@ _SETTINGS = TRAINING_FIELDS.keys() - {"clip"}  # gradients are clipped as in the
 
 
 def _show_options(requested: bool) -> None:
-    """All parts with their options, and nothing else."""
+    """Print all components with their options, and nothing else."""
     if not requested:
         return
     for part, options in list_settings():
