@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
@@ -14,13 +13,12 @@ from mzseek.core.registry import choose
 from mzseek.decision.utilities import UTILITIES
 from mzseek.experiments.experiment import Column, Row, experiment_named
 from mzseek.experiments.results import Results, in_units
-from mzseek.export.figures import BLUE, INK, MUTED, ORANGE, STYLE, blank
+from mzseek.export.figures import BLUE, INK, MUTED, ORANGE, STYLE, Mark, blank, draw_marks
 
 RED = "#b0413e"
 COLOURS = (BLUE, ORANGE, "#3d8f6b", "#8a5fb0", RED, MUTED)
 _DPI = 200
 Point = tuple[float, float]
-_ARROW: Any = {"arrowstyle": "->", "color": "#c5ccd3", "shrinkA": 5, "shrinkB": 5}
 
 
 def draw(results: Results, folder: Path) -> Path | None:
@@ -42,41 +40,25 @@ def front(results: Results) -> Figure:
     figure = blank((6.4, 4.6))
     axes = figure.subplots()
     keys = how["x"], how["y"]
-    labels: list[tuple[Point, str, str]] = []
+    marks = []
     if "published" in how:
         printed = Results(experiment_named(how["published"]), "", {})
         for row in printed.experiment.rows:
-            at = [printed.published(row.key, key) for key in keys]
-            if None not in at:
-                x, y = (number[0] for number in at if number is not None)
-                point = (x, y)
-                axes.plot(*point, "o", markerfacecolor="none", color=MUTED, markersize=5)
-                labels.append((point, row.label, MUTED))
+            at = [number[0] for key in keys if (number := printed.published(row.key, key))]
+            if len(at) == len(keys):
+                marks.append(Mark(row.label, *at, "published"))
     for row in results.experiment.rows:
         here = _point(results, row, *keys)
         if here is not None:
-            axes.plot(*here, "o", color=BLUE, markersize=6)
-            labels.append((here, row.label, INK))
+            marks.append(Mark(row.label, *here, "thresholded"))
         decoded = _point(results, row, how["x"], how["decoded"]) if "decoded" in how else None
         if decoded is not None:
-            if here is not None:
-                axes.annotate("", decoded, here, arrowprops=_ARROW)
-            axes.plot(*decoded, "D", color=MUTED if row.control else ORANGE, markersize=5)
-            if here is None:
-                labels.append((decoded, row.label, INK))
-    _name_points(axes, labels)
+            kind = "control" if row.control else "decoded"
+            marks.append(Mark("" if here else row.label, *decoded, kind, start=here))
     for name, key in zip(("xlabel", "ylabel"), keys, strict=True):
         column = results.experiment.column(key)
         axes.set(**{name: column.label + (", %" if column.unit == "%" else "")})
-    entries = [("o", BLUE, BLUE, "thresholded fingerprint")]
-    if "decoded" in how:
-        entries.append(("D", ORANGE, ORANGE, "posterior decoded for Tanimoto"))
-        entries.append(("D", MUTED, MUTED, "the same without the spectrum"))
-    if "published" in how:
-        entries.append(("o", MUTED, "none", "published, on MassSpecGym"))
-    for marker, colour, face, label in entries:
-        axes.plot([], [], marker, color=colour, markerfacecolor=face, label=label)
-    axes.legend(frameon=False, fontsize=8)
+    draw_marks(axes, marks)
     return figure
 
 
@@ -273,25 +255,3 @@ def _point(results: Results, row: Row, x: str, y: str) -> Point | None:
         return None
     across, up = (results.experiment.column(key) for key in (x, y))
     return in_units(cells[0].mean, across) or 0.0, in_units(cells[1].mean, up) or 0.0
-
-
-def _name_points(axes: Any, labels: list[tuple[Point, str, str]]) -> None:
-    """Write names beside points, away from the nearer edge; near ones share a label."""
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    near = 0.09 * (right - left), 0.04 * (top - bottom)
-    groups: list[tuple[Point, list[str], str]] = []
-    for point, name, colour in sorted(labels):
-        for first, names, other in groups:
-            if colour == other and all(
-                abs(a - b) < n for a, b, n in zip(point, first, near, strict=True)
-            ):
-                names.append(name)
-                break
-        else:
-            groups.append((point, [name], colour))
-    for point, names, colour in groups:
-        is_left = point[0] < (left + right) / 2
-        axes.annotate(
-            ", ".join(names), point, textcoords="offset points", fontsize=8.5, color=colour,
-            xytext=(7 if is_left else -7, 6), ha="left" if is_left else "right",
-        )  # fmt: skip

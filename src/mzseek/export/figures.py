@@ -1,8 +1,10 @@
 """Figures as inline SVG: molecules, distributions, bands, reliability."""
 
 import io
+import itertools
 import warnings
 from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +16,7 @@ from rdkit.Chem.Draw import rdMolDraw2D
 from mzseek.chem import parse_molecule
 from mzseek.core.text import visible
 from mzseek.decision import Bands, Reliability
+from mzseek.export.spectrum_plot import Box, overlap
 
 INK = "#1d2733"
 MUTED = "#7a8794"
@@ -131,6 +134,96 @@ def legend(
         drawn = axes.legend(handles, numbers, frameon=False, fontsize=fontsize, **options)
         for text, label in zip(drawn.get_texts(), labels, strict=True):
             text.set_text(label)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A model in a figure of fingerprints against retrieval.
+
+    Attributes
+    ----------
+    name : str
+        Written beside it; may be empty.
+    x, y : float
+    kind : str
+        A name of `MARKS`.
+    errors : 2-by-2 array, optional
+        Below and above in x, then in y.
+    start : (float, float), optional
+        Where an arrow to it begins.
+    """
+
+    name: str
+    x: float
+    y: float
+    kind: str
+    errors: npt.NDArray[np.float64] | None = None
+    start: tuple[float, float] | None = None
+
+
+# Marker, colour and label of each kind.
+MARKS = {
+    "thresholded": ("o", BLUE, "predicted fingerprint, thresholded"),
+    "decoded": ("D", ORANGE, "posterior decoded for Tanimoto"),
+    "control": ("D", MUTED, "the same without the spectrum"),
+    "published": ("o", MUTED, "published, on MassSpecGym"),
+}
+_PALE = "#c5ccd3"
+
+
+def draw_marks(axes: Any, marks: Sequence[Mark], legend_at: str = "best") -> None:
+    """Draw marks with their intervals, arrows and names, and a legend of their kinds.
+
+    Names fit the limits of the axes at this time.
+    """
+    for mark in marks:
+        marker, colour, _ = MARKS[mark.kind]
+        bars = {} if mark.errors is None else {"xerr": mark.errors[:1].T, "yerr": mark.errors[1:].T}
+        axes.errorbar(
+            mark.x, mark.y, **bars, fmt=marker, color=colour, ecolor=_PALE, elinewidth=0.8,
+            markersize=5, markerfacecolor="none" if mark.kind == "published" else colour,
+        )  # fmt: skip
+        if mark.start is not None:
+            axes.annotate(
+                "", (mark.x, mark.y), mark.start,
+                arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 6, "shrinkB": 6},
+            )  # fmt: skip
+    kinds = {mark.kind for mark in marks}
+    for kind, (marker, colour, label) in MARKS.items():
+        if kind in kinds:
+            face = "none" if kind == "published" else colour
+            axes.plot([], [], marker, color=colour, markerfacecolor=face, label=label)
+    if kinds:
+        axes.legend(frameon=False, fontsize=8, loc=legend_at)
+    axes.get_xlim(), axes.get_ylim()  # scales the axes
+    scale = 72 / axes.figure.dpi
+    places = [axes.transData.transform((mark.x, mark.y)) * scale for mark in marks]
+    taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in places]
+    ends = axes.bbox.x0 * scale, axes.bbox.x1 * scale
+    for mark, (x, y) in zip(marks, places, strict=True):
+        if mark.name:
+            taken.append(_write_name(axes, mark, x, y, ends, taken))
+
+
+def _write_name(
+    axes: Any, mark: Mark, x: float, y: float, ends: tuple[float, float], taken: Sequence[Box]
+) -> Box:
+    """Write a name beside its mark, where it hides nothing and stays inside; returns its box."""
+    is_quiet = mark.kind in ("control", "published")
+    size = 8.5 if is_quiet else 10.0
+    width, height = 0.62 * size * len(mark.name), 1.1 * size
+    for dy, dx in itertools.product((5, -13, 18, -26), (8, -8)):
+        start = x + dx if dx > 0 else x + dx - width
+        box = (start, y + dy, start + width, y + dy + height)
+        is_inside = ends[0] <= box[0] and box[2] <= ends[1]
+        if is_inside and not any(overlap(box, other) for other in taken):
+            break
+    axes.annotate(
+        mark.name, (mark.x, mark.y), textcoords="offset points", xytext=(dx, dy),
+        ha="left" if dx > 0 else "right", color=MUTED if is_quiet else INK, fontsize=size,
+        weight="normal" if is_quiet else "bold",
+    )  # fmt: skip
+    return box
 
 
 def molecule_svg(smiles: str, width: int = 220, height: int = 160) -> str:

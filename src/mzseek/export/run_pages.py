@@ -19,9 +19,9 @@ from mzseek.evaluation.evaluate import Evaluation, evaluate
 from mzseek.evaluation.posterior_report import PosteriorReport, posterior_report
 from mzseek.evaluation.scored import Scoring
 from mzseek.export import figures
-from mzseek.export.figures import BLUE, INK, MUTED, ORANGE
+from mzseek.export.figures import MUTED, ORANGE
 from mzseek.export.report import write_page
-from mzseek.export.spectrum_plot import Box, overlap, peak_sticks, sticks_svg
+from mzseek.export.spectrum_plot import peak_sticks, sticks_svg
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import Manifest, ensure_replaceable
 from mzseek.metrics import METRICS as FACTS
@@ -142,59 +142,23 @@ def tradeoff_svg(rows: list[Row]) -> str:
         for row in drawn:
             if row not in decoded and not row.is_point:
                 _draw_line(axes, row)
-        taken: list[Box] = []
-        for row in points:
-            _draw_point(axes, row, "tanimoto", BLUE, "o", None if row in decoded else taken)
-        for row in decoded:
-            if row.is_point:  # an arrow from the thresholded fingerprint to the one decoded
-                start, end = (row.percent(y) for y in ("tanimoto", DECODED))
-                axes.annotate(
-                    "", (row.percent(HIT), end), (row.percent(HIT), start),
-                    arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 6, "shrinkB": 6},
-                )  # fmt: skip
-            _draw_point(axes, row, DECODED, MUTED if row.control else ORANGE, "D", taken)
         axes.set_xlabel("hit rate @1, %")
         axes.set_ylabel("Tanimoto of the fingerprint decided for, %")
-        if decoded and points:
-            for marker, colour, label in (
-                ("o", BLUE, "predicted fingerprint, thresholded"),
-                ("D", ORANGE, "posterior decoded for Tanimoto"),
-                ("D", MUTED, "the same without the spectrum"),
-            ):
-                axes.plot([], [], marker, color=colour, label=label)
-            axes.legend(frameon=False, fontsize=8, loc="lower right")
+        marks = [_mark(row, "tanimoto", "thresholded", named=row not in decoded) for row in points]
+        for row in decoded:
+            mark = _mark(row, DECODED, "control" if row.control else "decoded")
+            start = (row.percent(HIT), row.percent("tanimoto")) if row.is_point else None
+            marks.append(replace(mark, start=start))
+        figures.draw_marks(axes, marks, "lower right")
         return figures.to_svg(figure)
 
 
-def _draw_point(
-    axes: Any, row: Row, y: str, colour: str, marker: str, taken: list[Box] | None
-) -> None:
-    """Draw a point with its intervals and, unless `taken` is None, its name."""
-    at = np.array([row.percent(HIT), row.percent(y)])
-    whiskers = {}
+def _mark(row: Row, y: str, kind: str, *, named: bool = True) -> figures.Mark:
+    """Return a model's point, with its intervals where it has both."""
+    at, errors = np.array([row.percent(HIT), row.percent(y)]), None
     if HIT in row.intervals and y in row.intervals:
         errors = np.abs(100 * np.array([row.intervals[HIT], row.intervals[y]]) - at[:, None])
-        whiskers = {"xerr": errors[:1].T, "yerr": errors[1:].T}
-    axes.errorbar(
-        *at, **whiskers, fmt=marker, color=colour, ecolor="#c5ccd3", elinewidth=0.8, markersize=6,
-    )  # fmt: skip
-    if taken is None:
-        return
-    size = 8.5 if row.control else 10.0
-    left, base = axes.transData.transform(at) * 72 / axes.figure.dpi
-    width, height = 0.62 * size * len(row.name), 1.1 * size
-    # Beside the point, where it hides no name before it.
-    for dx, dy in ((8, 5), (-8, 5), (8, -13), (-8, -13), (8, 18), (-8, 18), (8, -26), (-8, -26)):
-        start = left + dx if dx > 0 else left + dx - width
-        box = (start, base + dy, start + width, base + dy + height)
-        if not any(overlap(box, other) for other in taken):
-            break
-    taken += [box, (left - 4, base - 4, left + 4, base + 4)]
-    axes.annotate(
-        row.name, at, textcoords="offset points", xytext=(dx, dy), ha="left" if dx > 0 else "right",
-        color=MUTED if row.control else INK, fontsize=size,
-        weight="normal" if row.control else "bold",
-    )  # fmt: skip
+    return figures.Mark(row.name if named else "", *at.tolist(), kind, errors)
 
 
 def _draw_line(axes: Any, row: Row) -> None:
