@@ -37,6 +37,8 @@ PHRASES = re.compile(
 ALLOWED = {
     ("spectra/read.py", "rejects"): "argument of `read_spectra` that others call by name",
     ("fragments/__init__.py", "pieces"): "public function that others call by name",
+    ("experiments/claims.py", "most"): "argument of a claim in files of experiments",
+    ("notebook/runs.py", "beliefs"): "former name of a documented method",
     ("chem/fingerprint_kinds.py", "rejects"): "named as in `read_spectra`",
     ("cli/commands/show.py", "rejects"): "names the option --rejects",
     ("cli/commands/evaluate.py", "together"): "names the option --together",

@@ -27,7 +27,7 @@ from mzseek.export.report import (
     REFERENCES,
     ReportWriter,
     badges,
-    counted_data,
+    count_data,
     embedded,
     feature_data,
     goals,
@@ -316,7 +316,7 @@ def test_what_a_reader_must_beware_of() -> None:
 
 def counted(*annotations) -> dict:
     """What the head of a page says of annotations."""
-    features = [counted_data(each, feature_data(each)["refs"]) for each in annotations]
+    features = [count_data(each, feature_data(each)["refs"]) for each in annotations]
     return page_data(Settings(), features, {})
 
 

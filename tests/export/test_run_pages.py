@@ -25,6 +25,7 @@ from mzseek.export.run_pages import (
     METRICS,
     EvaluatedRun,
     Row,
+    _mark,
     evaluate_runs,
     missing_fingerprints,
     report_runs,
@@ -156,6 +157,14 @@ def test_controls_are_lines_also_where_they_predict_a_fingerprint() -> None:
     point, line = (svg[: svg.index(f">{name}</text>")].rindex("<text") for name in ("bce", "blind"))
     assert "rotate(-90" in svg[line : line + 400]
     assert "rotate(-90" not in svg[point : svg.index(">bce</text>")]
+
+
+def test_a_point_has_the_distances_to_the_ends_of_its_intervals() -> None:
+    values = {"hit_rate@1": 0.2, "tanimoto": 0.5}
+    bounds = {"hit_rate@1": (0.1, 0.25), "tanimoto": (0.3, 0.9)}
+    mark = _mark(Row("a", values, bounds), "tanimoto", "thresholded")
+    assert mark.at == (20, 50)
+    assert mark.errors == pytest.approx(np.array([[10, 5], [20, 40]]))
 
 
 @pytest.mark.parametrize("similarity", [0.3, None], ids=["points", "lines"])

@@ -97,8 +97,8 @@ def new_table(*heads: str, left: int = 1, **options: Any) -> "Table":
     from rich.table import Column, Table
 
     columns = [
-        Column(head, justify="left" if place < left else "right")
-        for place, head in enumerate(heads)
+        Column(head, justify="left" if index < left else "right")
+        for index, head in enumerate(heads)
     ]
     return Table(*columns, box=None, pad_edge=False, header_style="bold", **options)
 

@@ -103,7 +103,7 @@ class Evaluation(Tabular):
             raise RunError("the control was scored in another way")
         compared: list[tuple[Any, Any]] = [(self.spectra, control.spectra)]
         compared += [(self.molecule[name], control.molecule[name]) for name in shared]
-        if not all(np.array_equal(np.asarray(own), np.asarray(other)) for own, other in compared):
+        if not all(np.array_equal(np.asarray(here), np.asarray(there)) for here, there in compared):
             raise RunError("the control was scored on other spectra")
         return {
             name: bootstrap_difference(self.values[name], control.values[name], self.molecule[name])

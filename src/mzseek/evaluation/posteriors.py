@@ -193,7 +193,7 @@ def calibrate(
     val, _ = fitted.pool(lists.val)
     evaluated, spectra = fitted.pool(lists.evaluated)
     in_full = pool_lists(lists.evaluated)[0] if pooled else lists.evaluated
-    own = Calibration(run.description.temperature)
+    of_loss = Calibration(run.description.temperature)
 
     def of(scores: ListScores, fold: str, calibration: Calibration) -> Posterior:
         return posterior_of(scores, prepared, replace(how, fold=fold), calibration, lists.step)
@@ -201,7 +201,7 @@ def calibrate(
     return Calibrated(
         val=of(val, "val", fitted.calibration),
         evaluated=of(evaluated, how.fold, fitted.calibration),
-        uncalibrated=of(in_full, how.fold, own),
+        uncalibrated=of(in_full, how.fold, of_loss),
         pooling=fitted.pooling,
         spectra=spectra if pooled else None,
     )

@@ -57,8 +57,8 @@ class RunScores:
         if self.pooled:
             report = self.pooled.posteriors
             rows = by_spectrum_count(report.calibrated) if report else []
-            together = self.pooled.to_dict(control.pooled if control else None)
-            record["together"] = together | {"by_number": [vars(row) for row in rows]}
+            pooled = self.pooled.to_dict(control.pooled if control else None)
+            record["together"] = pooled | {"by_number": [vars(row) for row in rows]}
         if control:
             gains = self.values.gain_over(control.values)
             record["gain"] = {name: [g.mean, g.low, g.high] for name, g in gains.items()}

@@ -68,10 +68,10 @@ class Tables:
         """Return the rows (all but controls and literature by default) that have the columns."""
         rivals = [r.key for r in self.results.experiment.rows if not r.control and not r.literature]
         keys = map(str, rows or rivals)
-        found = [key for key in keys if all(self.results.cell(key, c) for c in columns)]
-        if not found:
+        measured = [key for key in keys if all(self.results.cell(key, c) for c in columns)]
+        if not measured:
             raise Missing(f"{' and '.join(columns)}: not measured")
-        return found
+        return measured
 
     def text(self, row: Any, column: str) -> str:
         """Return a row's name and its number."""
@@ -93,8 +93,8 @@ class Tables:
         unit = self.results.experiment.column(column)
         value, half = (in_units(x, unit) or 0.0 for x in (estimate.value, estimate.half))
         digits = 1 if unit.unit == "%" else 3
-        spread = "(one seed tells no spread)" if math.isinf(half) else f"± {half:.{digits}f}"
-        return f"{value:+.{digits}f} {spread}"
+        interval = "(one seed tells no spread)" if math.isinf(half) else f"± {half:.{digits}f}"
+        return f"{value:+.{digits}f} {interval}"
 
 
 def verdicts(
@@ -282,9 +282,9 @@ def _correlation(x: Quantities, y: Quantities, sign: int) -> Outcome:
     else:
         orders = rng.permuted(np.tile(np.arange(len(x)), (_DRAWS, 1)), axis=1)
     by_chance = _rank_correlation(means[0][None], means[1][orders])
-    chance = float(np.mean(np.sign(correlation) * by_chance >= abs(correlation) - 1e-9))
-    shown += f" ({low:+.2f} to {high:+.2f}), by chance in {100 * chance:.0f} % of orders"
-    if chance >= 1 - LEVEL or low <= 0 <= high:
+    share = float(np.mean(np.sign(correlation) * by_chance >= abs(correlation) - 1e-9))
+    shown += f" ({low:+.2f} to {high:+.2f}), by chance in {100 * share:.0f} % of orders"
+    if share >= 1 - LEVEL or low <= 0 <= high:
         return UNDECIDED, shown
     return HOLDS if sign * correlation > 0 else FAILS, shown
 

@@ -72,9 +72,9 @@ def count_runs(
     for experiment in experiments:
         cut, here = runnable(*experiment.at(scale), can_mine)
         for cell in kind_named(cut.kind).plan(cut, here).values():
-            one = cell.grid[0][0].config  # whichever options are chosen, they cost the same
+            config = cell.grid[0][0].config  # whichever options are chosen, they cost the same
             for trial in cell.trials:
-                is_run = cell.first_lr in (None, trial.lr) or trial.config == one
+                is_run = cell.first_lr in (None, trial.lr) or trial.config == config
                 if is_run and trial.config.model != "random":
                     trials[trial.config.fingerprint, trial.name] = trial
     return Counter(map(RunSize.of, trials.values()))

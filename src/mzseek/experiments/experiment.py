@@ -66,11 +66,11 @@ def _with_key(fields: set[str]) -> Any:
 
 def _claim(value: Any) -> Any:
     if isinstance(value, Mapping):
-        said = [name for name in value if name in ("says", "adds")]
-        checks = [name for name in value if name not in said]
-        if len(said) != 1 or len(checks) != 1:
+        texts = [name for name in value if name in ("says", "adds")]
+        checks = [name for name in value if name not in texts]
+        if len(texts) != 1 or len(checks) != 1:
             raise ValueError("expected says or adds, and one way to check it")
-        [text], [kind] = said, checks
+        [text], [kind] = texts, checks
         by_paper = text == "says"
         return {"says": value[text], "kind": kind, "details": value[kind], "by_paper": by_paper}
     return value

@@ -44,17 +44,17 @@ def front(results: Results) -> Figure:
     if "published" in how:
         printed = Results(experiment_named(how["published"]), "", {})
         for row in printed.experiment.rows:
-            at = [number[0] for key in keys if (number := printed.published(row.key, key))]
-            if len(at) == len(keys):
-                marks.append(Mark(row.label, *at, "published"))
+            x, y = (printed.published(row.key, key) for key in keys)
+            if x is not None and y is not None:
+                marks.append(Mark(row.label, (x[0], y[0]), "published"))
     for row in results.experiment.rows:
         here = _point(results, row, *keys)
         if here is not None:
-            marks.append(Mark(row.label, *here, "thresholded"))
+            marks.append(Mark(row.label, here, "thresholded"))
         decoded = _point(results, row, how["x"], how["decoded"]) if "decoded" in how else None
         if decoded is not None:
             kind = "control" if row.control else "decoded"
-            marks.append(Mark("" if here else row.label, *decoded, kind, start=here))
+            marks.append(Mark("" if here else row.label, decoded, kind, start=here))
     for name, key in zip(("xlabel", "ylabel"), keys, strict=True):
         column = results.experiment.column(key)
         axes.set(**{name: column.label + (", %" if column.unit == "%" else "")})

@@ -113,8 +113,8 @@ class Measured:
         for name, (values, molecules) in of_spectra.items():
             self._values[f"{name}|{tail}"] = float(values.mean())
             self._resampled[f"{name}|{tail}"] = resampled_means(values, molecules)
-        for name, chance in chances.items():
-            self._values[f"{RANDOM_PREFIX}{name}|{tail}"] = chance
+        for name, value in chances.items():
+            self._values[f"{RANDOM_PREFIX}{name}|{tail}"] = value
 
 
 @dataclass(frozen=True)
@@ -299,10 +299,15 @@ def against_published(results: Results) -> dict[tuple[str, str], str]:
                 continue
             mean, sd = number
             here = in_units(cell.mean, column) or 0.0
-            own, count = in_units(cell.sd, column), len(cell.values)
-            parts = [((sd if own is None else own) or 0.0, count if own is not None else 1)]
+            deviation, count = in_units(cell.sd, column), len(cell.values)
+            parts = [
+                (
+                    (sd if deviation is None else deviation) or 0.0,
+                    count if deviation is not None else 1,
+                )
+            ]
             parts += [(sd, experiment.seeds)] if sd is not None else []
-            variances = [deviation**2 / n for deviation, n in parts]
+            variances = [part**2 / n for part, n in parts]
             freedoms = [max(n - 1, 0) or experiment.seeds - 1 for _, n in parts]
             half = 0.5 * 10.0 ** -len(str(mean).partition(".")[2])
             if any(variances):

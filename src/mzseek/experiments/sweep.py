@@ -304,8 +304,8 @@ def _trial_config(
         epochs = scale.listwise_epochs
     # A scale's options are for all components: each run gets those that its components have.
     defaults = _defaults(loss.name, model)
-    given = {**VARIANTS[scale.variant][0], **scale.settings}
-    options = {name: value for name, value in given.items() if name in defaults}
+    of_scale = {**VARIANTS[scale.variant][0], **scale.settings}
+    options = {name: value for name, value in of_scale.items() if name in defaults}
     parts = sorted((n, v) for n, v in {**options, **settings}.items() if "." in n)
     return TrialSetup(
         loss.name, model, settings.get("fingerprint", "morgan2"), trained_on, hard, tuple(parts),

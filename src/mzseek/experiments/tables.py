@@ -117,8 +117,8 @@ def comparison(results: Results) -> list[str]:
         for (row, column), state in compared.items()
         if state != AS_PUBLISHED
     ]
-    said = f"{counts[AS_PUBLISHED]} of {len(compared)} cells are as published (95 % intervals)"
-    return [f"{said}{'; ' if away else ''}{'; '.join(away)}."]
+    summary = f"{counts[AS_PUBLISHED]} of {len(compared)} cells are as published (95 % intervals)"
+    return [f"{summary}{'; ' if away else ''}{'; '.join(away)}."]
 
 
 def _compared(results: Results) -> dict[tuple[str, str], str]:

@@ -144,7 +144,7 @@ class Mark:
     ----------
     name : str
         Written beside it; may be empty.
-    x, y : float
+    at : (float, float)
     kind : str
         A name of `MARKS`.
     errors : 2-by-2 array, optional
@@ -154,8 +154,7 @@ class Mark:
     """
 
     name: str
-    x: float
-    y: float
+    at: tuple[float, float]
     kind: str
     errors: npt.NDArray[np.float64] | None = None
     start: tuple[float, float] | None = None
@@ -180,12 +179,12 @@ def draw_marks(axes: Any, marks: Sequence[Mark], legend_at: str = "best") -> Non
         marker, colour, _ = MARKS[mark.kind]
         bars = {} if mark.errors is None else {"xerr": mark.errors[:1].T, "yerr": mark.errors[1:].T}
         axes.errorbar(
-            mark.x, mark.y, **bars, fmt=marker, color=colour, ecolor=_PALE, elinewidth=0.8,
+            *mark.at, **bars, fmt=marker, color=colour, ecolor=_PALE, elinewidth=0.8,
             markersize=5, markerfacecolor="none" if mark.kind == "published" else colour,
         )  # fmt: skip
         if mark.start is not None:
             axes.annotate(
-                "", (mark.x, mark.y), mark.start,
+                "", mark.at, mark.start,
                 arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 6, "shrinkB": 6},
             )  # fmt: skip
     kinds = {mark.kind for mark in marks}
@@ -197,10 +196,10 @@ def draw_marks(axes: Any, marks: Sequence[Mark], legend_at: str = "best") -> Non
         axes.legend(frameon=False, fontsize=8, loc=legend_at)
     axes.get_xlim(), axes.get_ylim()  # scales the axes
     scale = 72 / axes.figure.dpi
-    places = [axes.transData.transform((mark.x, mark.y)) * scale for mark in marks]
-    taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in places]
+    points = [axes.transData.transform(mark.at) * scale for mark in marks]
+    taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in points]
     ends = axes.bbox.x0 * scale, axes.bbox.x1 * scale
-    for mark, (x, y) in zip(marks, places, strict=True):
+    for mark, (x, y) in zip(marks, points, strict=True):
         if mark.name:
             taken.append(_write_name(axes, mark, x, y, ends, taken))
 
@@ -219,7 +218,7 @@ def _write_name(
         if is_inside and not any(overlap(box, other) for other in taken):
             break
     axes.annotate(
-        mark.name, (mark.x, mark.y), textcoords="offset points", xytext=(dx, dy),
+        mark.name, mark.at, textcoords="offset points", xytext=(dx, dy),
         ha="left" if dx > 0 else "right", color=MUTED if is_quiet else INK, fontsize=size,
         weight="normal" if is_quiet else "bold",
     )  # fmt: skip

@@ -128,14 +128,14 @@ class ReportWriter(RecordWriter):
         return {
             "row": row_data(annotation),
             "data": embedded(data),
-            "counted": counted_data(annotation, data["refs"]),
+            "counts": count_data(annotation, data["refs"]),
         }
 
     def assemble(self, file: TextIO) -> list[str]:
         """Write head, table, foot, data and script."""
         reasons = Counter(reason for _, reason in read_skipped(self.folder))
-        counted = (record["counted"] for record in self.records())
-        page = page_data(self.settings, counted, reasons)
+        counts = (record["counts"] for record in self.records())
+        page = page_data(self.settings, counts, reasons)
         environment = templates()
         head, row, foot = (
             environment.get_template(f"annotations/{part}.html") for part in ("head", "row", "foot")
@@ -165,7 +165,7 @@ def goals() -> dict[str, str]:
     return {name: GOALS.get(name, utility.label) for name, utility in UTILITIES.items()}
 
 
-def counted_data(annotation: Annotation, references: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def count_data(annotation: Annotation, references: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is counted of an annotation and of the references that are shown with it."""
     return {
         "spectra": len(annotation.feature.spectra),
@@ -191,24 +191,24 @@ def page_data(
     ----------
     settings : Settings
     features : iterable of mappings
-        `counted_data` of each annotation.
+        `count_data` of each annotation.
     reasons : mapping of str to int
         Skipped records by reason.
     """
     numbers, levels, marks = Counter[str](), Counter[str](), Counter[str]()
     licences = Counter[tuple[str, str]]()
     coverages, objectives, knows_absence = set[float](), set[str](), False
-    for counted in features:
+    for counts in features:
         numbers["features"] += 1
-        numbers["records"] += counted["spectra"]
-        numbers["sure"] += counted["confidence"] >= _SURE
-        numbers["fair"] += _FAIR <= counted["confidence"] < _SURE
-        levels[counted["level"]] += 1
-        marks.update(counted["badges"])
-        licences.update((licence, whose) for licence, whose in counted["references"])
-        coverages.add(counted["coverage"])
-        objectives.add(counted["objective"])
-        knows_absence |= counted["knows_absence"]
+        numbers["records"] += counts["spectra"]
+        numbers["sure"] += counts["confidence"] >= _SURE
+        numbers["fair"] += _FAIR <= counts["confidence"] < _SURE
+        levels[counts["level"]] += 1
+        marks.update(counts["badges"])
+        licences.update((licence, whose) for licence, whose in counts["references"])
+        coverages.add(counts["coverage"])
+        objectives.add(counts["objective"])
+        knows_absence |= counts["knows_absence"]
     skipped, metadata = sum(reasons.values()), run_facts(settings)
     surest_first = [
         *(level for level in LEVELS if level in levels),

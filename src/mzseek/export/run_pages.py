@@ -155,10 +155,12 @@ def tradeoff_svg(rows: list[Row]) -> str:
 
 def _mark(row: Row, y: str, kind: str, *, named: bool = True) -> figures.Mark:
     """Return a model's point, with its intervals where it has both."""
-    at, errors = np.array([row.percent(HIT), row.percent(y)]), None
+    at, errors = (row.percent(HIT), row.percent(y)), None
     if HIT in row.intervals and y in row.intervals:
-        errors = np.abs(100 * np.array([row.intervals[HIT], row.intervals[y]]) - at[:, None])
-    return figures.Mark(row.name if named else "", *at.tolist(), kind, errors)
+        errors = np.abs(
+            100 * np.array([row.intervals[HIT], row.intervals[y]]) - np.array(at)[:, None]
+        )
+    return figures.Mark(row.name if named else "", at, kind, errors)
 
 
 def _draw_line(axes: Any, row: Row) -> None:

@@ -177,8 +177,8 @@ def _crosses(box: Box, peak_x: float, tops: list[tuple[float, float]]) -> bool:
 def _svg_text(x: float, y: float, text: str, colour: str, anchor: str = "", more: str = "") -> str:
     """Return a text element; whole numbers of `x` and `y` are written as such."""
     at = [str(value) if isinstance(value, int) else f"{value:.1f}" for value in (x, y)]
-    place = f'x="{at[0]}" y="{at[1]}"' + (f' text-anchor="{anchor}"' if anchor else "")
-    return f'<text {place} fill="{colour}"{more}>{html.escape(text)}</text>'
+    position = f'x="{at[0]}" y="{at[1]}"' + (f' text-anchor="{anchor}"' if anchor else "")
+    return f'<text {position} fill="{colour}"{more}>{html.escape(text)}</text>'
 
 
 def sticks_svg(
@@ -297,7 +297,7 @@ def peak_sticks(mz: Floats, intensities: Floats, precursor_mz: float) -> list[St
 
 
 def draw_spectrum(spectrum: Spectrum) -> str:
-    """Return an SVG of one spectrum, with what its file says about it as title."""
+    """Return an SVG of one spectrum, titled by its metadata."""
     metadata = spectrum.metadata
     title = metadata.get("compound_name") or spectrum.identifier
     energy = metadata.get("collision_energy")
@@ -359,8 +359,8 @@ def _sticks_figure(sticks: Sequence[Stick], precursor_mz: float, title: str, bel
                 self.savefig(file, format="png", dpi=110)
                 return file.getvalue()
 
-    places = _axes_for(sticks, precursor_mz, top=60)
-    low, high = places.mz
+    drawing = _axes_for(sticks, precursor_mz, top=60)
+    low, high = drawing.mz
     with rc_context(STYLE):
         figure = SpectrumFigure(figsize=(8.6, 4.2), layout="constrained")
         axes = figure.subplots()
@@ -369,9 +369,9 @@ def _sticks_figure(sticks: Sequence[Stick], precursor_mz: float, title: str, bel
             if drawn:
                 axes.vlines([s.mz for s in drawn], 0, [100 * s.height for s in drawn],
                             color=colour, linewidth=1.6, label=_LEGEND[kind])  # fmt: skip
-        for text, centre, box, _ in _place_labels(sticks, places):
-            x = low + (centre - places.left) / (places.right - places.left) * (high - low)
-            y = 100 * (places.y(0) - box[3]) / (places.y(0) - places.y(1))
+        for text, centre, box, _ in _place_labels(sticks, drawing):
+            x = low + (centre - drawing.left) / (drawing.right - drawing.left) * (high - low)
+            y = 100 * (drawing.y(0) - box[3]) / (drawing.y(0) - drawing.y(1))
             axes.annotate(text, (x, y), (0, 2), textcoords="offset points",
                           ha="center", va="bottom", fontsize=8, color=BLUE)  # fmt: skip
         axes.plot([precursor_mz], [0], marker="^", color=ORANGE, clip_on=False, linestyle="none",

@@ -311,8 +311,8 @@ def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
     if as_json:
         from mzseek.export.json_array import annotation_object
 
-        answers = [annotation_object(annotation) for annotation in annotations]
-        print_json({"answers": answers, "set_aside": len(skipped), "left": run.left})
+        objects = [annotation_object(annotation) for annotation in annotations]
+        print_json({"answers": objects, "set_aside": len(skipped), "left": run.left})
     if run.left > 0 or any(annotation.candidates for annotation in annotations):
         return ""
     return _why_nothing(run.records, len(annotations))

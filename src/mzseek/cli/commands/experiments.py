@@ -134,7 +134,9 @@ def _plan(
 
     folds = MASSSPECGYM if data is None and scale.name == "paper" else fold_sizes(data)
     can_mine = data is None or database is not None
-    named = {one.name: [one] for one in experiments} | {"all, shared runs once": [*experiments]}
+    named = {single.name: [single] for single in experiments} | {
+        "all, shared runs once": [*experiments]
+    }
     estimates = {
         name: estimate(count_runs(group, scale, can_mine=can_mine), folds, drop_models=drop_models)
         for name, group in named.items()
