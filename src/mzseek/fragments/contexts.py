@@ -174,18 +174,12 @@ def _environments(molecule: Mol, atoms: list[int]) -> npt.NDArray[np.uint64]:
 
 def _bond_contexts(environments: npt.NDArray[np.uint64], ends: Ints, kinds: Ints) -> Indices:
     """Indices of each bond into the table of embeddings, from both sides."""
-    contexts = np.empty((len(ends), 2, _BOND_INDICES), np.int32)
-    for side in range(2):
-        inside, outside = ends[:, side], ends[:, 1 - side]
-        pairs = [_mix(_mix(of[inside], kinds), of[outside]) for of in environments]
-        buckets = [environments[1][inside], environments[1][outside], *pairs]
-        contexts[:, side, 0] = kinds + _FIRSTS[3]
-        for column, values in enumerate(buckets, 1):
-            hashed = _mix(values, np.zeros(len(ends)))
-            contexts[:, side, column] = hashed % np.uint64(ENVIRONMENTS) + np.uint64(
-                _FIRSTS[3 + column]
-            )
-    return contexts
+    inside, outside = environments[:, ends], environments[:, ends[:, ::-1]]  # (2, bonds, sides)
+    pairs = _mix(_mix(inside, kinds[:, None]), outside)
+    seen = np.stack([inside[1], outside[1], *pairs], 2)
+    buckets = _mix(seen, np.zeros(1)) % np.uint64(ENVIRONMENTS) + _FIRSTS[4:8].astype(np.uint64)
+    of_kinds = np.broadcast_to((kinds + _FIRSTS[3])[:, None, None], (len(ends), 2, 1))
+    return np.concatenate([of_kinds, buckets.astype(np.int64)], 2).astype(np.int32)
 
 
 def _mix(values: npt.NDArray[np.uint64], others: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
@@ -261,7 +255,7 @@ def _indices(
         cut = (broken >= 0) & (first != second)
         contexts = np.where(cut[:, :, None], context.contexts[broken, second.astype(int)], 0)
     odd = (counts[:, 0] * (_VALENCES.astype(np.int64) & 1)).sum(1) & 1
-    formula, loss = (_hashed(counts[:, side]) for side in range(2))
+    formula, loss = _hashed(counts).T
     indices = np.column_stack(
         [
             contexts.reshape(len(inside), -1),
@@ -278,9 +272,9 @@ def _indices(
 
 def _hashed(counts: Ints) -> Ints:
     """One number for each composition."""
-    value = np.full(len(counts), 7, np.uint64)
-    for column in counts.T:
-        value = _mix(value, column)
+    value = np.full(counts.shape[:-1], 7, np.uint64)
+    for column in range(counts.shape[-1]):
+        value = _mix(value, counts[..., column])
     return (value >> np.uint64(1)).astype(np.int64)
 
 
