@@ -28,6 +28,8 @@ _OTHER, _HYDROGEN = len(_ELEMENTS), len(_ELEMENTS) + 1
 SYMBOLS = ("C", "N", "O", "S", "P", "F", "Cl", "Br", "I", "", "H")  # "" for any other
 HYDROGEN_COLUMN = _HYDROGEN
 _ELEMENT_COLUMNS = len(_ELEMENTS) + 2
+_COLUMN_OF = np.full(128, _OTHER)  # by atomic number
+_COLUMN_OF[list(_ELEMENTS)] = np.arange(len(_ELEMENTS))
 _UNITS = np.array([10, 3, 3, 1, 1, 2, 1, 1, 1, 1, 10], np.float32)  # of counts, by element
 # Bonds to an atom of each element in a neutral molecule, less two: what unsaturation counts.
 _VALENCES = np.array([2, 1, 0, 0, 1, -1, -1, -1, -1, 2, -1], np.float32)
@@ -36,6 +38,7 @@ _VALENCES = np.array([2, 1, 0, 0, 1, -1, -1, -1, -1, 2, -1], np.float32)
 _FLAGS = 9
 _BOND_KINDS = {BondType.SINGLE: 0, BondType.DOUBLE: 1, BondType.TRIPLE: 2}
 _RING, _CONJUGATED, _KINDS = 4, 8, 16
+_CHALCOGEN = np.isin(np.arange(128), (8, 16))
 
 # The index of a fragment into the table of embeddings. 0 stands for nothing.
 ENVIRONMENTS, LOSSES, FORMULAS = 4096, 4096, 8192  # buckets that hashes fall into
@@ -51,7 +54,7 @@ MAX_WAYS = 3  # to break out one mass, that are described
 MAX_ROWS = 1500  # of a molecule; fragments of most cleavages are left out first
 
 _MORGAN = GetMorganGenerator(radius=1, includeRedundantEnvironments=True)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX, _SHIFTS = np.uint64(0x9E3779B97F4A7C15), (np.uint64(15), np.uint64(29))
 # Above the electrons and hydrogens of an atom: a key, so that the sum over a fragment tells which
 # atoms it has.
 _KEY_SHIFT, _KEY_BITS = 40, 16
@@ -108,33 +111,29 @@ def molecule_context(molecule: Mol) -> MoleculeContext:
     elements = np.array([atom.GetAtomicNum() for atom in atoms])
     aromatic = np.array([atom.GetIsAromatic() for atom in atoms])
     hydrogens = np.array([atom.GetTotalNumHs() for atom in atoms])
-    position = {index: atom for atom, index in enumerate(graph.atoms)}
-    kinds = np.zeros(len(graph.bonds), np.int64)
-    double_oxygen, all_single = np.zeros(number, bool), np.ones(number, bool)
-    bond_index = 0
-    for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())):
-        first, second = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-        if first not in position or second not in position:
-            continue
-        first, second = position[first], position[second]
-        kind = _BOND_KINDS.get(bond.GetBondType(), 3)
-        kinds[bond_index] = kind + _RING * bond.IsInRing() + _CONJUGATED * bond.GetIsConjugated()
-        if kind:
-            all_single[[first, second]] = False
-        if kind == 1:
-            double_oxygen[first] |= elements[second] in (8, 16)
-            double_oxygen[second] |= elements[first] in (8, 16)
-        bond_index += 1
+    heavy = set(graph.atoms)
+    bonds = [
+        bond
+        for bond in map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))
+        if bond.GetBeginAtomIdx() in heavy and bond.GetEndAtomIdx() in heavy
+    ]
+    orders = np.array([_BOND_KINDS.get(bond.GetBondType(), 3) for bond in bonds], np.int64)
+    flagged = [_RING * bond.IsInRing() + _CONJUGATED * bond.GetIsConjugated() for bond in bonds]
+    kinds = orders + np.array(flagged, np.int64)
     ends = graph.bonds.astype(np.int64)
-    beside_carbonyl, beside_aromatic, is_double = (np.zeros(number, bool) for _ in range(3))
-    for here, there in (ends.T, ends.T[::-1]):
-        beside_carbonyl[here[double_oxygen[there]]] = True
+    double_oxygen, beside_carbonyl, beside_aromatic, is_double = np.zeros((4, number), np.bool_)
+    all_single = np.ones(number, np.bool_)
+    all_single[ends[orders > 0]] = False
+    sides = (ends.T, ends.T[::-1])
+    for here, there in sides:
+        is_double[here[orders == 1]] = True
+        double_oxygen[here[(orders == 1) & _CHALCOGEN[elements[there]]]] = True
         beside_aromatic[here[aromatic[there]]] = True
-        is_double[here[kinds % 4 == 1]] = True
+    for here, there in sides:
+        beside_carbonyl[here[double_oxygen[there]]] = True
     nitrogen, oxygen = elements == 7, elements == 8
     counts = np.zeros((number, _ELEMENT_COLUMNS + _FLAGS), np.int16)
-    columns = {element: column for column, element in enumerate(_ELEMENTS)}
-    counts[np.arange(number), [columns.get(int(z), _OTHER) for z in elements]] = 1
+    counts[np.arange(number), _COLUMN_OF[elements]] = 1
     counts[:, _HYDROGEN] = hydrogens
     flags = (
         aromatic,
@@ -183,8 +182,8 @@ def _bond_contexts(environments: npt.NDArray[np.uint64], ends: Ints, kinds: Ints
 
 
 def _mix(values: npt.NDArray[np.uint64], others: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
-    mixed = (values ^ (values >> np.uint64(15))) * _MIX + others.astype(np.uint64)
-    return np.asarray(mixed ^ (mixed >> np.uint64(29)), np.uint64)
+    mixed = (values ^ (values >> _SHIFTS[0])) * _MIX + others.astype(np.uint64)
+    return np.asarray(mixed ^ (mixed >> _SHIFTS[1]), np.uint64)
 
 
 def describe(context: MoleculeContext) -> FragmentRows:
@@ -270,12 +269,14 @@ def _indices(
     return np.sort(indices.astype(np.int32), axis=1)
 
 
+@compiled
 def _hashed(counts: Ints) -> Ints:
-    """One number for each composition."""
-    value = np.full(counts.shape[:-1], 7, np.uint64)
-    for column in range(counts.shape[-1]):
-        value = _mix(value, counts[..., column])
-    return (value >> np.uint64(1)).astype(np.int64)
+    """One number for each composition, counts being (rows, 2, elements)."""
+    values = np.full(counts.shape[:2], 7, np.uint64)
+    for column in range(counts.shape[2]):
+        values = (values ^ (values >> _SHIFTS[0])) * _MIX + counts[:, :, column].astype(np.uint64)
+        values = values ^ (values >> _SHIFTS[1])
+    return (values >> np.uint64(1)).astype(np.int64)
 
 
 @compiled

@@ -31,6 +31,7 @@ MIN_MZ = 30.0  # lower ions are below what instruments scan
 # An unexplained peak may be at any of so many places: the noise is a density, not one lump.
 NOISE_PLACES = 3000
 MAX_PEAKS = 60  # of a spectrum, the highest
+_CELLS = 10.0  # a unit of m/z
 FLOOR = 0.02  # of the density of mass errors, for those far off
 
 _ALKALI = frozenset({"Li", "Na", "K", "Rb", "Cs"})
@@ -135,8 +136,15 @@ def match_entries(entries: Floats, peaks: Floats, tolerances: Floats) -> tuple[I
     """
     size, count = 64, 0
     pairs, errors = np.empty((2, size), np.int64), np.empty(size)
+    # Most ions are far from any peak: cells of 0.1 that a peak reaches tell.
+    reached = np.zeros(int(_CELLS * (entries.max() if len(entries) else 0.0)) + 2, np.bool_)
+    for peak in range(len(peaks)):
+        low, high = peaks[peak] - tolerances[peak], peaks[peak] + tolerances[peak]
+        reached[max(int(_CELLS * low), 0) : int(_CELLS * high) + 1] = True
     for entry in range(len(entries)):
         mz = entries[entry]
+        if not reached[int(_CELLS * mz)]:
+            continue
         first = np.searchsorted(peaks, mz)
         # Tolerances rise with the peaks: walk to both sides while peaks are near enough.
         for step in (-1, 1):
