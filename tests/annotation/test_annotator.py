@@ -87,6 +87,7 @@ def changed(config, **changes):
     return Annotator(dataclasses.replace(config, **changes))
 
 
+@pytest.mark.slow
 def test_an_index_beside_a_database_changes_no_answer(config, listed, features, tmp_path):
     build_database(file_sources([listed]), tmp_path / "db", nearest=False)
     without = changed(config, database=str(tmp_path / "db")).annotate_batch(features[:4])
@@ -121,6 +122,7 @@ def test_parts_add_up_to_scores_and_are_told_apart(said):
             assert -1e-12 <= candidate.explained <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_company_and_order_change_nothing(annotator, features, said):
     alone = [annotator.annotate_batch([feature])[0] for feature in features]
     backwards = annotator.annotate_batch(features[::-1])[::-1]
@@ -202,6 +204,7 @@ def test_what_is_missing_is_told_first(bundle_folder, tmp_path, config):
         changed(config, coverage=2.0)
 
 
+@pytest.mark.slow
 def test_chunks_and_batches_do_not_show(config, spectra, said, monkeypatch):
     told = []
     monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
@@ -260,6 +263,7 @@ def believing(annotator):
     return annotator
 
 
+@pytest.mark.slow
 def test_an_analog_of_ones_own_library_speaks_for_the_truth(among_isomers, octanoic, make_library):
     row = (RELATIVE, "[M+H]+", octanoic.mz, octanoic.intensities)
     own = believing(Annotator(with_libraries(among_isomers, make_library([row]))))

@@ -116,6 +116,7 @@ def test_lists_and_feature_tables_are_among_the_options(mgf, config, tmp_path):
     assert options["network"] is None
 
 
+@pytest.mark.slow
 def test_a_single_file_is_the_table_of_candidates(mgf, config, tmp_path):
     annotate_files([mgf], tmp_path / "out.tsv", config)
     found = rows(tmp_path / "out.tsv")
@@ -151,6 +152,7 @@ def gone_on(paths, out, config):
     return done
 
 
+@pytest.mark.slow
 def test_a_killed_job_goes_on_and_ends_with_the_same_bytes(whole, config, tmp_path):
     _, out, mgf = whole
     cut([mgf], tmp_path / "cut", config)
@@ -185,6 +187,7 @@ def test_what_cannot_be_read_or_written(config, tmp_path, mgf):
         annotate_files([mgf], tmp_path / "out.docx", config)
 
 
+@pytest.mark.slow
 def test_what_tables_name_and_libraries_add_is_said(mgf, config, tmp_path, make_library):
     row = ("CCOC(=O)c1ccc(N)cc1OCCCl", "[M+H]+", [60.05, 77.0386], [0.2, 1.0])
     known = dataclasses.replace(
@@ -215,6 +218,7 @@ def told(folder):
     return found
 
 
+@pytest.mark.slow
 def test_tables_do_not_depend_on_order_or_company(whole, records, config, tmp_path):
     expected = told(whole[1])
     texts = [text + "END IONS\n" for text in records.split("END IONS\n")[:-1]]
@@ -378,6 +382,7 @@ def listed(config, path, rows, **changes):
     return dataclasses.replace(config, **changes)
 
 
+@pytest.mark.slow
 def test_listed_candidates_of_another_mass_are_skipped_and_said(config, tmp_path):
     mine = a_file(tmp_path / "a.mgf", a_record("1", mz="249.0901"))
     own = listed(config, tmp_path / "mine.csv", [("1", "CCO")])
@@ -436,6 +441,7 @@ def test_doubled_and_impossible_peaks_change_no_answer(config, tmp_path, damaged
     assert annotations["damaged"] == annotations["repeated"] == annotations["whole"]
 
 
+@pytest.mark.slow
 def test_order_and_spellings_of_a_list_do_not_show(config, tmp_path):
     spellings = ["CN1C=NC2=C1C(=O)N(C(=O)N2C)C", "O=c1n(C)c(=O)n(C)c2ncn(C)c12", CAFFEINE]
     some = [("1", smiles) for smiles in (*spellings, ISOMER)]
@@ -490,6 +496,7 @@ def refused(paths, out, config, what, **options):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_folder_whose_spectra_changed_is_not_gone_on_with(mgf, config, tmp_path):
     data, linked = tmp_path / "data", tmp_path / "linked"
     linked.mkdir()
@@ -510,6 +517,7 @@ def test_a_folder_whose_spectra_changed_is_not_gone_on_with(mgf, config, tmp_pat
     assert (done.counts["records"], done.counts["answered"], done.counts["set_aside"]) == (14, 6, 8)
 
 
+@pytest.mark.slow
 def test_a_changed_option_is_named(mgf, config, tmp_path):
     out = tmp_path / "cut"
     cut([mgf], out, config)
@@ -524,6 +532,7 @@ def test_a_changed_option_is_named(mgf, config, tmp_path):
     assert annotate_files([mgf], out, config, resume=True).counts["answered"] == 6
 
 
+@pytest.mark.slow
 def test_a_changed_list_prior_or_table_is_named(mgf, config, small_set, tmp_path):
     smiles = Prepared.open(small_set.folder).smiles
     listed, weights, quant = (tmp_path / name for name in ("l.csv", "w.csv", "quant.csv"))
@@ -576,6 +585,7 @@ def test_files_that_change_while_they_are_read_are_refused(mgf, config, tmp_path
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_journal_that_was_cut_short_leaves_no_old_rows(whole, config, tmp_path):
     _, out, mgf = whole
     cut([mgf], tmp_path / "cut", config)

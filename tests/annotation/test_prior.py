@@ -113,6 +113,7 @@ def test_a_candidate_that_only_a_prior_puts_first_is_no_tentative_structure(
     assert annotated.level.number not in ("2a", "3")
 
 
+@pytest.mark.slow
 def test_company_and_processes_change_nothing(config, features, monkeypatch):
     asked = config(prior="learned")
     annotator = Annotator(asked)
@@ -161,6 +162,7 @@ class Stop(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_job_says_it_and_goes_on_with_no_other_prior(config, features, table, tmp_path):
     mgf = tmp_path / "mine.mgf"
     write_mgf(mgf, [feature.spectra[0] for feature in features])

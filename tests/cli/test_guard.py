@@ -110,6 +110,7 @@ def test_misuse_is_one_line_that_names_the_help(mzseek) -> None:
     assert err.startswith("Usage: mzseek [OPTIONS] COMMAND")
 
 
+@pytest.mark.slow
 def test_a_name_that_the_terminal_has_no_letters_for_is_shown_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "σ.smi").write_text("CCO\nCCN\n")
     done = subprocess.run(

@@ -184,6 +184,7 @@ def test_ctrl_c_ends_the_demo_with_all_that_it_trains(
             os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_an_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
     (tmp_path / "pool.smi").write_text("\n".join(molecules(3000)))
     small = "import mzseek.database.build as b; b.BATCH, b.CHUNK = 100, 200; "

@@ -36,6 +36,7 @@ def sources(tmp_path: Path, small_set) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_unusual_name_is_shown_as_it_is(
     mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -55,6 +56,7 @@ def test_an_unusual_name_is_shown_as_it_is(
     assert err.startswith(f"mzseek: {name}: is no run folder")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("threads_kept")
 def test_what_comes_next_works_with_unusual_names(
     mzseek, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -88,6 +90,7 @@ def test_what_comes_next_works_with_unusual_names(
     assert f"{run} has ended already." in mzseek.ok(*arguments, "--out", run, "--resume")
 
 
+@pytest.mark.slow
 def test_every_json_is_alone_on_standard_output(
     mzseek,
     sources: Path,

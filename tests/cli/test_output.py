@@ -120,6 +120,7 @@ def test_work_that_fails_ends_its_lines_too(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_command_with_its_output_in_a_file_says_how_far_it_has_got(tmp_path: Path) -> None:
     (tmp_path / "m.smi").write_text("\n".join(f"{'C' * n}O" for n in range(1, 40)))
     quick = (

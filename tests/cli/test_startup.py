@@ -141,6 +141,7 @@ def test_options_are_looked_at_wherever_they_stand(tmp_path: Path) -> None:
         assert out.startswith("Usage: mzseek evaluate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["--version", "train --help", "evaluate nowhere"])
 def test_an_answer_takes_less_than_two_fifths_of_a_second(command: str, tmp_path: Path) -> None:
     def seconds() -> float:  # of the processor: others may be using it, too

@@ -36,6 +36,7 @@ def no_work(stage: str, done: int, total: int | None = None) -> None:
 MAKING = pytest.mark.parametrize("command", [name for name in COMMANDS if name not in IN_PLACE])
 
 
+@pytest.mark.slow
 @MAKING
 def test_a_place_where_nothing_can_be_made(
     command: str, world: World, assert_refused, small_disk: Callable[..., Path], tmp_path: Path

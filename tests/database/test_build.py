@@ -286,6 +286,7 @@ def test_parts_that_do_not_hold_what_was_read_are_refused(
 # Adding.
 
 
+@pytest.mark.slow
 @small_chunks
 def test_adding_gives_the_store_of_both(molecules: Path, more: Path, tmp_path: Path) -> None:
     both = build(file_sources([molecules, more]), tmp_path / "both")

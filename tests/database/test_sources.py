@@ -205,6 +205,7 @@ def test_files_with_their_options(tmp_path: Path) -> None:
     assert read_twice(file_sources(paths[1:], source="mine"))[0][2] == "mine"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("pyopenms") is None, reason="pyopenms is not installed")
 def test_hmdb() -> None:
     rejects: Rejects = []

@@ -63,6 +63,7 @@ def test_bands_are_those_by_hand(small, small_set, similarity, setting, against)
     assert as_by_hand(found, small_set, setting=setting, against=against, of=similarity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["morgan2", "rdkit"])
 def test_other_fingerprints_than_the_prepared_one_are_computed(
     small, small_set, kind, monkeypatch

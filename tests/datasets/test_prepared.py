@@ -146,6 +146,7 @@ def test_a_folder_that_is_open_goes_on_being_read(folder: Path) -> None:
     before.check_arrays()
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_folder_is_what_it_was_or_what_it_becomes(
     folder: Path, tmp_path: Path
 ) -> None:

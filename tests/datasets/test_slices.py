@@ -135,6 +135,7 @@ def test_identities_are_refused_with_the_known_ones(small: Prepared) -> None:
         Slices(small, (), np.arange(1), identity="name")
 
 
+@pytest.mark.slow
 def test_the_package_is_used_without_torch(small: Prepared) -> None:
     """All of it but `batch`, which is tensors."""
     code = (

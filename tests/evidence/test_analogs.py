@@ -91,6 +91,7 @@ def with_matches(lists: Queries, of_list: bool) -> Queries:
     return replace(lists, excluded_analogs=excluded)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_list", [False, True])
 def test_features_are_those_of_a_plain_loop(
     queries: Queries, training_set: TrainingSet, of_list: bool
@@ -231,6 +232,7 @@ def test_a_longer_chain_is_an_analog_and_no_match(of_list: bool) -> None:
         assert channel.features(state, of_known)[0, 0] < features[0, 0]
 
 
+@pytest.mark.slow
 def test_an_index_is_shared_with_a_library_of_the_same_spectra(
     queries: Queries, training_set: TrainingSet
 ) -> None:
@@ -263,6 +265,7 @@ def test_modes_do_not_mix(training_set: TrainingSet) -> None:
     assert weights.max() > 0.1
 
 
+@pytest.mark.slow
 def test_the_weights_of_a_spectrum_are_the_same_bits_whatever_is_solved_beside_it(
     training_set: TrainingSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:

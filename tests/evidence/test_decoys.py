@@ -340,6 +340,7 @@ def test_what_knows_the_prior_finds_no_truth_in_matched_lists(simulate) -> None:
     assert found == pytest.approx(1, abs=4 * error + 0.1)
 
 
+@pytest.mark.slow
 def test_a_scorer_that_was_held_back_is_made_up_for(simulate, monkeypatch) -> None:
     """One that learns too little leaves what a second round finds; without it, truths show."""
     simulated = simulate(2, lists=2500)
@@ -547,6 +548,7 @@ def test_the_same_again_is_the_same_and_replaces_it(folder: Path, store: Databas
     assert len(contents(folder)) >= files
 
 
+@pytest.mark.slow
 def test_runs_are_trained_and_measured_on_them(
     folder: Path, store: Database, small_options, tmp_path: Path
 ) -> None:
@@ -564,6 +566,7 @@ def test_runs_are_trained_and_measured_on_them(
     assert other.identity != run.identity
 
 
+@pytest.mark.slow
 def test_a_run_from_before_is_measured_on_lists_drawn_since(
     folder: Path, store: Database, trained, tmp_path: Path
 ) -> None:

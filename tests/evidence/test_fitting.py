@@ -141,6 +141,7 @@ def test_features_of_seen_molecules_are_refused(
         CrossFittedChannel(Memory(), training_set, one).features(queries)
 
 
+@pytest.mark.slow
 def test_each_ranker_is_fitted_without_its_group(
     queries: Queries, training_set: TrainingSet
 ) -> None:
@@ -230,6 +231,7 @@ def test_its_validation_is_what_evaluating_says(fitted_run: Run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_with_a_trained_run_the_ranker_is_fitted_on_val(
     small: Prepared, trained, tmp_path: Path
 ) -> None:
@@ -315,6 +317,7 @@ def test_calibration_is_fitted_on_it_too(fitted_run: Run, tmp_path: Path) -> Non
     assert np.array_equal(without.fit.scores, found.val.scores)
 
 
+@pytest.mark.slow
 def test_the_control_is_fitted_alike_and_predicts_from_other_spectra(
     fitted_run: Run, small: Prepared, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ def test_no_answers_are_a_file_without_rows(written) -> None:
     assert file.rows["SML"] == []
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None,
           max_examples=60)  # fmt: skip
 @given(

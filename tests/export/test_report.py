@@ -170,6 +170,7 @@ def test_every_feature_has_its_row_and_its_data(tmp_path: Path) -> None:
     assert data["d0"]["candidates"][0]["name"] == "caffeine"
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_features(tmp_path: Path) -> None:
     def peak(number: int) -> int:
         annotations = (make_annotation(f"F{n}") for n in range(number))

@@ -167,6 +167,7 @@ def test_a_point_has_the_distances_to_the_ends_of_its_intervals() -> None:
     assert mark.errors == pytest.approx(np.array([[10, 5], [20, 40]]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("similarity", [0.3, None], ids=["points", "lines"])
 def test_names_are_drawn_as_they_are(similarity: float | None) -> None:
     for name in ODD_NAMES:
@@ -233,6 +234,7 @@ def test_every_name_and_number_is_there(write, trained, read_page) -> None:
     assert "decoded" not in text
 
 
+@pytest.mark.slow
 def test_decoded_runs_are_shown_with_how_sure_they_are(
     write, trained, read_page, assert_fits_narrow_screens
 ) -> None:
@@ -266,6 +268,7 @@ def test_sets_that_fall_short_are_marked(write, trained, read_page, monkeypatch)
     assert read_page(write({"bce": "bce"}, decoded=True)).count("falls short") == 3
 
 
+@pytest.mark.slow
 def test_runs_of_one_name_are_told_apart_and_none_is_lost(write, trained, read_page) -> None:
     page = write({"a/run": "bce", "b/run": "emb-cos", "random": "iou"}, decoded=True)
     text = read_page(page)
@@ -338,6 +341,7 @@ def test_a_loss_is_shown_with_its_options(trained, tmp_path: Path, read_page) ->
     assert "nothing makes them the bits of the molecule" in text
 
 
+@pytest.mark.slow
 def test_the_folder_has_pages_and_the_numbers_behind_them(
     trained, tmp_path: Path, read_page
 ) -> None:
@@ -367,6 +371,7 @@ def test_controls_are_known_by_their_encoder_whatever_their_name(trained, tmp_pa
     assert evaluate_runs([trained("bce", model="random")], Scoring(), decode=False)[0].control
 
 
+@pytest.mark.slow
 def test_a_report_replaces_a_report_and_nothing_else(trained, tmp_path: Path) -> None:
     def write(out: Path) -> str:
         return report_runs([trained("bce")], out, Scoring(), decode=False).page.read_text()

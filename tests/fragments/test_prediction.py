@@ -37,6 +37,7 @@ def peaks_at(*mz: float) -> PeaksOf:
     return PeaksOf(np.array(mz), np.full(len(mz), 0.001), np.full(len(mz), 1 / len(mz)))
 
 
+@pytest.mark.slow
 def test_pairs_of_ions_and_peaks_are_those_within_the_tolerance() -> None:
     rng = np.random.default_rng(0)
     entries, peaks = rng.uniform(50, 60, 300), np.sort(rng.uniform(50, 60, 200))

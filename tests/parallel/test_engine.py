@@ -117,6 +117,7 @@ def test_long_work_is_heard_before_it_ends(engine: Engine, tmp_path: Path) -> No
     assert list(engine.long_results(waits, ["a", "b", "c"], progress=note)) == [True] * 3
 
 
+@pytest.mark.slow
 def test_when_long_work_fails_no_other_is_begun(engine: Engine, tmp_path: Path) -> None:
     """Also where an earlier piece takes its time."""
     here = os.getpid()

@@ -148,6 +148,7 @@ def test_processes_leave_ctrl_c_to_the_one_that_they_work_for() -> None:
     assert list(LocalEngine(2).results(blocked, range(4))) == [{signal.SIGINT}] * 4
 
 
+@pytest.mark.slow
 def test_signals_that_are_blocked_stay_so_while_processes_are_started() -> None:
     stop_workers()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -163,6 +164,7 @@ def large(size: int) -> bytes:
     return b"x" * size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "batches", "after"),
     [

@@ -10,6 +10,7 @@ from mzseek.training.options import Options
 from mzseek.training.train import train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("blocks", [0, 1, 4])
 def test_the_estimate_is_that_of_the_real_model(encoder: str, blocks: int) -> None:

@@ -347,6 +347,7 @@ def test_patience_watches_what_the_loss_stands_for(loss: str, small_options) -> 
     assert name == ("hit_rate@1/formula" if LOSSES[loss].reads_candidates else "tanimoto")
 
 
+@pytest.mark.slow
 def test_a_collapse_is_warned_of_when_it_is_met_and_at_the_end(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -377,6 +378,7 @@ def test_a_run_that_has_hardly_begun_is_warned_of_at_its_end_alone(
     assert [line for line in lines if line.startswith("warning: ")] == [f"warning: {warning}"]
 
 
+@pytest.mark.slow
 def test_models_that_learn_and_controls_are_not_warned_of(
     small: Prepared, small_options, trained, tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_weight_without_a_gradient_stays() -> None:
     pair.assert_equal()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_deferred", [True, False])
 def test_rows_not_touched_for_long_stay_equal_and_leave_no_denormal_numbers(
     is_deferred: bool,

@@ -117,6 +117,7 @@ def test_a_run_says_so_and_keeps_the_network_s_own_scores(trained, small: Prepar
     assert any((one[name] != two[name]).any() for name in one)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_ends_with_the_same_weights(
     trained, small: Prepared, small_options, tmp_path: Path
 ) -> None:

@@ -187,6 +187,7 @@ def test_a_second_stage_goes_on_without_the_first(
     assert run.metadata["checkpoints"] == whole.metadata["checkpoints"]  # digests of their weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "message"),
     [

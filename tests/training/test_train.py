@@ -136,6 +136,7 @@ def test_every_encoder_trains(model: str, trained) -> None:
     assert run.metadata["steps"] == 12
 
 
+@pytest.mark.slow
 def test_a_model_finds_molecules_that_it_was_trained_on(trained, small: Prepared) -> None:
     """Spectra of the small set tell their molecules' bits, which a model can learn."""
     run = trained("emb-cos", epochs=40, validate_every=200)
@@ -335,6 +336,7 @@ def test_an_interrupted_run_says_so_and_goes_on(small: Prepared, tmp_path: Path)
 NOT_GIVEN = {"warmup": None, "validate_every": None, "bias": None}
 
 
+@pytest.mark.slow
 def test_what_was_not_given_follows_the_steps_and_is_written_and_told(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -351,6 +353,7 @@ def test_what_was_not_given_follows_the_steps_and_is_written_and_told(
     assert_same(train(small, given, tmp_path / "given"), run)
 
 
+@pytest.mark.slow
 def test_the_steps_are_those_of_the_spectra_that_have_lists(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:
@@ -467,6 +470,7 @@ def test_a_blind_model_scores_a_candidate_alike_whatever_the_spectrum(
     assert len({round(each[0], 5) for each in scores.values()}) > 10
 
 
+@pytest.mark.slow
 def test_going_on_with_lists_that_were_mined_anew_is_refused(
     small: Prepared, small_options, tmp_path: Path
 ) -> None:

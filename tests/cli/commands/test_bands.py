@@ -62,6 +62,7 @@ def test_the_six_of_the_paper_are_asked_for_at_once(mzseek, small: Prepared) -> 
     assert list(json.loads(text)["medians"]) == [*PAPER_FINGERPRINTS, "maccs"]
 
 
+@pytest.mark.slow
 def test_the_picture_is_written(mzseek, small: Prepared, tmp_path: Path) -> None:
     figure = tmp_path / "[a] bands.svg"
     text = mzseek.ok("bands", small.folder, "--fold", "train", "--lists", 5, "--figure", figure)

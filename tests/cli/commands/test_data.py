@@ -79,6 +79,7 @@ def matchable(mzseek, small_set, tmp_path: Path, monkeypatch) -> Path:
 WIDE = ("--database", "pool", "--ppm", 4e5, "--jobs", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("threads_kept")
 def test_matched_lists_are_added_trained_on_and_measured_on_as_printed(mzseek, matchable) -> None:
     out = mzseek.ok("data", "match", "prepared", *WIDE)

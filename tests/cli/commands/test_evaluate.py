@@ -54,6 +54,7 @@ def test_options_reach_the_evaluation(flags: dict[str, str], mzseek, trained) ->
     assert facts == evaluate(run, Scoring(**flags)).to_dict()
 
 
+@pytest.mark.slow
 def test_the_gain_over_a_control_is_stated(mzseek, trained) -> None:
     run, control = trained("bce"), trained("emb-cos", model="blind")
     facts = mzseek.json("evaluate", run.folder, "--control", control.folder)
@@ -244,6 +245,7 @@ def test_hit_rates_that_are_not_from_their_own_checkpoint_are_marked(mzseek, tra
     assert "has kept no weights" not in text
 
 
+@pytest.mark.slow
 def test_spectra_together_stand_below_spectra_alone(mzseek, trained) -> None:
     run, control = trained("emb-cos"), trained("emb-cos", model="blind")
     given = ["--together", "molecule", "--control", control.folder]

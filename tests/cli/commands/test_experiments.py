@@ -148,6 +148,7 @@ columns:
 """
 
 
+@pytest.mark.slow
 def test_a_grid_of_one_s_own_is_trained_and_the_best_is_shown(
     mzseek, small_set, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ def test_runs_are_compared_and_the_page_is_named(mzseek, trained, tmp_path: Path
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_a_control_it_is_said_that_one_is_missing(mzseek, trained, tmp_path: Path) -> None:
     out = tmp_path / "report"
     text = mzseek.ok("report", trained("bce").folder, "--out", out, "--no-decode")
@@ -27,6 +28,7 @@ def test_without_a_control_it_is_said_that_one_is_missing(mzseek, trained, tmp_p
     assert "Decoded" not in text
 
 
+@pytest.mark.slow
 def test_json_says_where_it_is_and_which_are_controls(mzseek, trained, tmp_path: Path) -> None:
     out = tmp_path / "report"
     folders = [trained("bce").folder, trained("emb-cos", model="blind").folder]

@@ -27,6 +27,7 @@ def options(bundle_folder):
     return ["--model", str(bundle_folder), "--coverage", "0.5", "--ppm", "1000"]
 
 
+@pytest.mark.slow
 def test_answers_are_shown_here(mzseek, mgf, options):
     status, shown, _ = mzseek("annotate", mgf, *options)
     assert status == 0
@@ -108,6 +109,7 @@ def test_what_is_read_is_not_written_over(mzseek, mgf, options, tmp_path, role):
     assert table.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_spectra_that_are_not_looked_at_are_counted(mzseek, small_set, options, tmp_path):
     path = tmp_path / "many.mgf"
     write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(13)))
@@ -253,6 +255,7 @@ def test_every_argument_of_python_is_in_run_json(mgf, named_files):
         assert recorded(facts, place) == expected, name
 
 
+@pytest.mark.slow
 def test_a_changed_index_or_database_is_one_line(mzseek, mgf, options, small_set, tmp_path):
     smiles = sorted({str(each) for each in Prepared.open(small_set.folder).smiles})
     (tmp_path / "a.smi").write_text("\n".join(smiles) + "\n")
@@ -278,6 +281,7 @@ def test_a_changed_index_or_database_is_one_line(mzseek, mgf, options, small_set
     assert told.splitlines()[-1].endswith("masses.npy has changed; build it again")
 
 
+@pytest.mark.slow
 def test_former_names_of_options_are_accepted_and_not_shown(mzseek, mgf, options, tmp_path):
     former = ("--known", "0.35", "--most=77", "--out", tmp_path / "out")
     assert mzseek("annotate", mgf, *options, *former)[0] == 0
