@@ -31,7 +31,6 @@ import json
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,24 +40,21 @@ import pyarrow.csv
 
 from mzseek.annotation.annotator import Annotator, SkippedFeature
 from mzseek.annotation.candidates import ListedSource, Molecule, Source
-from mzseek.annotation.config import AnnotateConfig
-from mzseek.annotation.features import Feature
-from mzseek.annotation.query import USUAL
+from mzseek.annotation.config import AnnotateConfig, Ions, Tolerance
+from mzseek.annotation.features import Feature, polarity
+from mzseek.annotation.query import adduct_hypotheses, can_be
 from mzseek.bundle.bundle import Bundle
 from mzseek.bundle.fitting import References
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.bundle.write import write_bundle
-from mzseek.chem.adducts import neutral_mass
-from mzseek.chem.ions import obstacle
 from mzseek.chem.molecules import describe_structure
-from mzseek.core.errors import AdductError
 from mzseek.core.ragged import pointers
 from mzseek.datasets.files import read_table
 from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.spectra import Spectrum, read_spectra
 
 AT_ONCE = 32
-REACH = 2e-5  # of a mass, that a precursor may be off its molecule
+PPM = 20.0  # that a precursor may be off its molecule, and a listed molecule off it
 PEAKS = ("pointers", "mz", "heights")
 SPECTRA = ("precursors", "modes", "molecule_of")
 
@@ -128,8 +124,7 @@ def drawn(given: argparse.Namespace, mode: int) -> list[Query]:
     """One spectrum of each molecule, drawn by its identifier, with the molecule and its list."""
     best: dict[str, tuple[int, Spectrum, Path]] = {}
     for table, spectrum in records(given.tables):
-        negative = (spectrum.charge or 0) < 0 or (spectrum.adduct or "").endswith("-")
-        if negative != (mode < 0):
+        if (polarity(spectrum) or 1) != mode:
             continue
         if given.contributor:
             if spectrum.metadata.get("contributor") != given.contributor:
@@ -170,20 +165,11 @@ def records(tables: list[Path]) -> Iterator[tuple[Path, Spectrum]]:
                 yield table, replace(spectrum, identifier=f"{number} {spectrum.identifier}")
 
 
-def hypotheses(spectrum: Spectrum) -> Iterator[tuple[str, float]]:
-    """The ions that are tried where none is stated, with the mass of the molecule."""
-    charge = spectrum.charge or 1
-    for ion in [spectrum.adduct] if spectrum.adduct else USUAL.get(charge, ()):
-        with suppress(AdductError):
-            yield ion, neutral_mass(spectrum.precursor_mz, ion)
-
-
 def fits(spectrum: Spectrum, molecule: Molecule) -> bool:
-    return any(
-        abs(mass - molecule.mass) <= mass * REACH
-        and obstacle(molecule.smiles, molecule.formula, ion, stated=False) is None
-        for ion, mass in hypotheses(spectrum)
-    )
+    """Whether the precursor is one of the ions of the molecule that `annotate` would try."""
+    feature = Feature(spectrum.identifier, "given", (spectrum,))
+    tried = adduct_hypotheses(feature, Tolerance(PPM), Ions())
+    return any(can_be(molecule, hypothesis) for hypothesis in tried)
 
 
 def from_pool(pool: Path, queries: dict[str, list[Query]]) -> dict[str, list[Query]]:
@@ -194,7 +180,7 @@ def from_pool(pool: Path, queries: dict[str, list[Query]]) -> dict[str, list[Que
     for name, own in queries.items():
         listed[name] = []
         for spectrum, molecule, _ in own:
-            width = molecule.mass * REACH
+            width = molecule.mass * PPM * 1e-6
             low, high = np.searchsorted(masses, [molecule.mass - width, molecule.mass + width])
             rows = smiles.slice(low, high - low).to_pylist()
             listed[name].append((spectrum, molecule, rows))

@@ -452,20 +452,37 @@ def test_the_shipped_bundle_takes_in_spectra_too(make_library):
     assert added["analogs"]["left_out"] <= 1
 
 
-def test_a_reference_spectrum_outside_the_list_lowers_the_confidence(monkeypatch):
-    """Isocaffeine's spectra match that of caffeine nearly as well as caffeine's own."""
+@pytest.fixture(scope="module")
+def caffeine():
+    """A spectrum that caffeine's of the library match, and those of isocaffeine nearly as well."""
     mz = [42.0338, 69.0447, 83.0604, 110.0713, 123.0427, 138.0662, 163.0614, 195.0877]
     heights = np.array([3.0, 8, 6, 22, 5, 100, 2, 80])
     spectrum = Spectrum(np.array(mz), heights, 195.0877, "[M+H]+", 1, "caffeine")
+    return Feature("caffeine", "given", (spectrum,))
+
+
+@pytest.fixture(scope="module")
+def among_lone():
     annotator = Annotator(AnnotateConfig(strict=True))
-    annotator.source = ListedSource(
-        "mine",
-        [Molecule("Cn1c(=O)c2c(ncn2C)n(C)c1=O", "RYYVLZVUVIJVGH", "C8H10N4O2", 194.08038)],
-        {},
-    )
-    feature = Feature("caffeine", "given", (spectrum,))
-    [beside] = annotator.annotate_batch([feature])
+    smiles, key = "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "RYYVLZVUVIJVGH"
+    annotator.source = ListedSource("mine", [Molecule(smiles, key, "C8H10N4O2", 194.08038)], {})
+    return annotator
+
+
+def test_a_reference_spectrum_outside_the_list_lowers_the_confidence(
+    among_lone, caffeine, monkeypatch
+):
+    [beside] = among_lone.annotate_batch([caffeine])
     monkeypatch.setattr(posterior, "unlisted_matches", lambda *_: [])
-    [alone] = annotator.annotate_batch([feature])
+    [alone] = among_lone.annotate_batch([caffeine])
     assert beside.best.match is not None
     assert beside.confidence < 0.9 * alone.confidence
+
+
+def test_a_good_match_counts_for_more_than_its_similarity(among_lone, caffeine, monkeypatch):
+    monkeypatch.setattr(posterior, "unlisted_matches", lambda *_: [])
+    [good] = among_lone.annotate_batch([caffeine])
+    monkeypatch.setattr(posterior, "is_good_match", lambda *_: False)
+    [plain] = among_lone.annotate_batch([caffeine])
+    odds = [each.present / (1 - each.present) for each in (good, plain)]
+    assert odds[0] / odds[1] == pytest.approx(4.0)

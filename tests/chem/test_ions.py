@@ -32,6 +32,13 @@ def test_permanent_cations_are_themselves_and_nothing_else(smiles):
         assert rule(smiles, adduct) == "charge"
 
 
+def test_no_part_turns_the_sign_of_a_permanent_charge():
+    for adduct in ("[M-CH3]-", "[M+HOO]-"):
+        assert rule(CHOLINE, adduct) == "charge"
+        assert rule(BETAINE, adduct) != "charge"
+    assert rule(CYANIDIN, "[M-C6H10O5]+") != "charge"
+
+
 def test_the_electron_of_a_cation_is_taken_away_once():
     choline = describe_structure(CHOLINE)
     mass = mass_of_atoms(choline.smiles, choline.mass)

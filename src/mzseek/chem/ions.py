@@ -210,8 +210,8 @@ def _needs(text: str) -> _Needs:
 
 
 def _charge_obstacle(needs: _Needs, charge: int, stated: bool) -> str | None:
-    if needs.parts_charge is None:
-        return None
+    if needs.parts_charge is None:  # whatever leaves or joins, the sign does not turn
+        return "charge" if charge * needs.charge < 0 else None
     if charge:
         # A dication takes up an electron and is seen as [M]+ (paraquat), if a file says so.
         reduced = stated and not needs.parts_charge and charge * needs.charge > needs.charge**2
