@@ -41,7 +41,7 @@ import pyarrow.csv
 from mzseek.annotation.annotator import Annotator, SkippedFeature
 from mzseek.annotation.candidates import ListedSource, Molecule, Source
 from mzseek.annotation.config import AnnotateConfig, Ions, Tolerance
-from mzseek.annotation.features import Feature, polarity
+from mzseek.annotation.features import Feature
 from mzseek.annotation.query import adduct_hypotheses, can_be
 from mzseek.bundle.bundle import Bundle
 from mzseek.bundle.fitting import References
@@ -124,7 +124,7 @@ def drawn(given: argparse.Namespace, mode: int) -> list[Query]:
     """One spectrum of each molecule, drawn by its identifier, with the molecule and its list."""
     best: dict[str, tuple[int, Spectrum, Path]] = {}
     for table, spectrum in records(given.tables):
-        if (polarity(spectrum) or 1) != mode:
+        if (spectrum.polarity or 1) != mode:
             continue
         if given.contributor:
             if spectrum.metadata.get("contributor") != given.contributor:

@@ -19,6 +19,7 @@ from mzseek.annotation.config import AnnotateConfig, Tolerance
 from mzseek.annotation.features import Feature
 from mzseek.annotation.index import index_store
 from mzseek.bundle import Bundle
+from mzseek.chem import inchikey_block
 from mzseek.core.errors import AnnotationError, BundleError
 from mzseek.database import build_database, file_sources
 from mzseek.datasets.prepared import Prepared
@@ -477,6 +478,25 @@ def test_a_reference_spectrum_outside_the_list_lowers_the_confidence(
     [alone] = among_lone.annotate_batch([caffeine])
     assert beside.best.match is not None
     assert beside.confidence < 0.9 * alone.confidence
+
+
+def test_a_candidate_that_is_alone_for_its_ion_is_level_5(caffeine):
+    """Those of other ions are no rivals: scores are compared within one ion."""
+    annotator = Annotator(AnnotateConfig(strict=True, expected_in_database=0.99))
+    formamide = "CNc1c(NC=O)c(=O)n(C)c(=O)n1C"  # less water, of the mass of caffeine
+    masses = {"Cn1c(=O)c2c(ncn2C)n(C)c1=O": 194.08038, formamide: 212.09094}
+    formulas = ("C8H10N4O2", "C8H12N4O3")
+    annotator.source = ListedSource(
+        "mine",
+        [Molecule(smiles, inchikey_block(smiles), formula, mass)
+         for (smiles, mass), formula in zip(masses.items(), formulas, strict=True)], {},
+    )  # fmt: skip
+    [spectrum] = caffeine.spectra
+    unknown = dataclasses.replace(spectrum, adduct=None)
+    [found] = annotator.annotate_batch([dataclasses.replace(caffeine, spectra=(unknown,))])
+    assert (found.scored, found.best.adduct) == (2, "[M+H]+")
+    assert found.confidence > 0.9
+    assert (found.level.number, "only candidate for [M+H]+" in found.level.reason) == ("5", True)
 
 
 def test_a_good_match_counts_for_more_than_its_similarity(among_lone, caffeine, monkeypatch):

@@ -170,9 +170,9 @@ def test_a_library_match_is_level_2a_or_the_problem_is_said(match, grounds, prob
 
 def test_the_reason_of_a_lone_candidate_does_not_deny_its_match() -> None:
     level = matched_level({"similarity": 0.98}, scored=1, similar=RIVALS)
-    assert level.reason.startswith("exact mass only: it is the only candidate; its library match")
+    assert level.reason.startswith("exact mass only: it is the only candidate for [M+H]+; its")
     alone = level_of([a_candidate()], LevelEvidence(scored=1))
-    assert alone.reason.endswith("only candidate, and no library spectrum of it matches")
+    assert alone.reason.endswith("only candidate for [M+H]+, and no library spectrum of it matches")
 
 
 def test_the_form_of_the_library_is_no_rival_of_the_form_of_the_database() -> None:

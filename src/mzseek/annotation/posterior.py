@@ -117,7 +117,11 @@ def annotate_query(
     is_ahead = fitted is None or evidence.margin(numbers.calibration) >= fitted.least_margin
     is_best_scored = bool(scored.scores[order[0]] >= scored.scores.max() - _EQUAL)
     grounds = LevelEvidence(
-        scored=query.kept,
+        scored=sum(
+            len(listed)
+            for hypothesis, listed in zip(query.hypotheses, query.molecules, strict=True)
+            if hypothesis.adduct == candidates[0].adduct
+        ),
         p_in_database=present,
         similar=neighbours.similar,
         unlisted=unlisted,

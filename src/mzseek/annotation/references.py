@@ -39,7 +39,7 @@ class LevelEvidence:
     Attributes
     ----------
     scored : int
-        Candidates that were compared.
+        Candidates for the ion of the best one, which it was compared with.
     p_in_database : float or None
         Probability that the molecule is among the candidates; None where it is not known.
     similar : mapping of str to float
@@ -110,7 +110,7 @@ def _without_match(
         return _five(f"a reference spectrum of {name}, which is no candidate, matches")
     if grounds.scored < 2:
         unmatched = ", and no library spectrum of it matches" if best.match is None else ""
-        return _five(f"it is the only candidate{unmatched}")
+        return _five(f"it is the only candidate for {best.adduct}{unmatched}")
     if best.explained < max(grounds.least_explained, 1e-9):
         return _five(
             f"fragments of the best candidate explain {best.explained:.0%} of the intensity, "
