@@ -167,21 +167,26 @@ def load(
         own = folds.get(spectrum.metadata["fold"])
         if own is not None and (spectrum.adduct or "").endswith(sign):
             own.append(spectrum)
-    smiles = list(dict.fromkeys(map(molecule_of, folds["train"])))
+    queries = labelled(drawn(folds["train"], given.molecules, given.each), lists, given.most)
+    val = labelled(drawn(folds["val"], given.val, given.each), lists)
+    for each in (queries, val):
+        each.molecules.compute(["morgan2", "rdkit4"], fragments=True)
+    say(f"{len(queries)} spectra of train, {len(val)} of val, molecules are read")
+    return training_set(folds["train"], queries), val, folds["val"]
+
+
+def training_set(spectra: Sequence[Spectrum], queries: Queries) -> TrainingSet:
+    """All spectra of train, and queries of some of them."""
+    smiles = list(dict.fromkeys(map(molecule_of, spectra)))
     row = {molecule: number for number, molecule in enumerate(smiles)}
-    keys = {molecule_of(each): key_of(each) for each in folds["train"]}
-    training = TrainingSet(
-        folds["train"],
-        np.array([row[molecule_of(spectrum)] for spectrum in folds["train"]]),
+    keys = {molecule_of(spectrum): key_of(spectrum) for spectrum in spectra}
+    return TrainingSet(
+        spectra,
+        np.array([row[molecule_of(spectrum)] for spectrum in spectra]),
         Molecules(smiles, jobs=1),
         np.array([keys[molecule] for molecule in smiles]),
-        labelled(drawn(folds["train"], given.molecules, given.each), lists, given.most),
+        queries,
     )
-    val = labelled(drawn(folds["val"], given.val, given.each), lists)
-    for queries in (training.queries, val):
-        queries.molecules.compute(["morgan2", "rdkit4"], fragments=True)
-    say(f"{len(training.queries)} spectra of train, {len(val)} of val, molecules are read")
-    return training, val, folds["val"]
 
 
 def key_of(spectrum: Spectrum) -> bytes:
@@ -236,7 +241,11 @@ def groups_of(training: TrainingSet, val: Queries) -> StructureGroups:
 
 
 def fit(
-    training: TrainingSet, val: Queries, groups: StructureGroups, copies: int
+    training: TrainingSet,
+    val: Queries,
+    groups: StructureGroups,
+    copies: int,
+    channels: str = "fragments,analogs",
 ) -> tuple[list[CrossFittedChannel], dict[int | None, Ranker]]:
     """Channels on train, and rankers on val without each group."""
     if copies:
@@ -244,20 +253,17 @@ def fit(
         own = with_corrupted(own, groups.groups_of(own.inchikey14), copies)
         training = replace(training, queries=own)
         val = with_corrupted(val, groups.groups_of(val.inchikey14), copies)
-    fitted = [
-        CrossFittedChannel(channel, training, groups)
-        for channel in channels_from("fragments,analogs")
-    ]
+    fitted = [CrossFittedChannel(channel, training, groups) for channel in channels_from(channels)]
     return fitted, fit_rankers(fitted, val, groups, GROUPS)
 
 
-def hits_of(
+def scores_of(
     fitted: Sequence[CrossFittedChannel],
     rankers: dict[int | None, Ranker],
     groups: StructureGroups,
     queries: Queries,
-) -> dict[int, npt.NDArray[np.float64]]:
-    """Hits of each spectrum, each scored by a ranker that was fitted without its group."""
+) -> npt.NDArray[np.float32]:
+    """Scores of candidates of val, each by a ranker that was fitted without its group."""
     features = [each.channel.features(each.state, queries) for each in fitted]
     scores = np.zeros(queries.ragged.total, np.float32)
     group = groups.groups_of(queries.inchikey14)
@@ -268,6 +274,17 @@ def hits_of(
             [values[rows] for values in features], queries.modes[inside], queries.counts[inside]
         )
         scores[rows] = total_scores(parts)
+    return scores
+
+
+def hits_of(
+    fitted: Sequence[CrossFittedChannel],
+    rankers: dict[int | None, Ranker],
+    groups: StructureGroups,
+    queries: Queries,
+) -> dict[int, npt.NDArray[np.float64]]:
+    """Hits of each spectrum."""
+    scores = scores_of(fitted, rankers, groups, queries)
     return {k: hit_rate(scores, queries.counts, queries.labels, k) for k in KS}
 
 

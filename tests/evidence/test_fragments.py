@@ -178,3 +178,47 @@ def test_scores_are_the_same_without_machine_code(inputs: PairInputs, monkeypatc
     monkeypatch.setattr(module, "is_plain", lambda: True)
     monkeypatch.setattr(module, "_BATCH_PAIRS", 7)
     assert np.array_equal(pair_scores(weights, inputs), compiled)
+
+
+def test_training_can_start_from_other_weights(queries: Queries, inputs: PairInputs) -> None:
+    shares = np.ones(len(queries))
+    start = train_pairs(inputs, queries.labels, shares, epochs=20, lr=1e-2)
+    before = {name: values.copy() for name, values in start.items()}
+    few = {"epochs": 1, "lr": 1e-4}
+    again = train_pairs(inputs, queries.labels, shares, start=start, **few)
+    other = train_pairs(inputs, queries.labels, shares, start=start, seed=1, **few)
+    cold = train_pairs(inputs, queries.labels, shares, **few)
+    for name in SHAPES:
+        assert np.array_equal(start[name], before[name])  # not changed in place
+        assert not np.array_equal(again[name], start[name])
+        assert np.allclose(again[name], start[name], atol=0.02)
+        assert np.allclose(again[name], other[name], atol=0.02)  # no random weights are left
+    hits = [
+        hit_rate(pair_scores(weights, inputs), queries.counts, queries.labels, 1).mean()
+        for weights in (again, cold)
+    ]
+    assert hits[0] > hits[1]
+
+
+def test_an_ion_mode_starts_from_the_network_of_both(
+    training_set: TrainingSet, monkeypatch
+) -> None:
+    monkeypatch.setattr(module, "_MIN_MOLECULES", 2)
+    queries = training_set.queries
+    half = np.unique(queries.inchikey14)[::2]
+    spectra = [
+        replace(spectrum, adduct="[M-H]-", charge=-1) if key in half else spectrum
+        for spectrum, key in zip(queries.spectra, queries.inchikey14, strict=True)
+    ]
+    mixed = replace(training_set, queries=replace(queries, spectra=spectra))
+    started = []
+    train = module.train_pairs
+
+    def noted(*given, start=None, epochs, **options):
+        started.append((start is not None, epochs))
+        return train(*given, start=start, epochs=epochs, **options)
+
+    monkeypatch.setattr(module, "train_pairs", noted)
+    state = Fragments(FragmentOptions(epochs=4, rounds=1)).fit(mixed)
+    assert started == [(False, 4), (True, 2), (True, 2)]
+    assert (state.arrays["positive.first"] != state.arrays["negative.first"]).any()

@@ -53,6 +53,7 @@ SHAPES = {
 _LAYERS = tuple(name for name in SHAPES if name != "totals")
 _BATCH_PAIRS = 1_000  # that numpy reads at a time, so that they stay in the cache
 _BATCH, _WARMUP, _DECAY = 64, 50, 1e-3
+_RATE, _RATE_AGAIN = 3e-3, 2e-3  # of learning: at first, and for one ion mode after both
 _WORTH = "worth"  # of explanations by kind, beside the network's weights
 _MIN_MOLECULES = 50  # with fewer, an ion mode has the weights of both
 
@@ -259,16 +260,20 @@ def train_pairs(
     shares: npt.NDArray[np.floating],
     *,
     epochs: int = 16,
-    lr: float = 3e-3,
+    lr: float = _RATE,
     seed: int = 0,
+    start: Mapping[str, Values] | None = None,
     progress: Progress = silent,
 ) -> Weights:
     """Train the network to make the labelled candidates most probable, by AdamW.
 
-    Each spectrum has a label at least, and ``shares`` are the weights of spectra.
+    Each spectrum has a label at least, and ``shares`` are the weights of spectra. The network
+    starts from the weights ``start``, or from random ones.
     """
     random = np.random.default_rng(seed)
     weights = initial_weights(random)
+    if start is not None:
+        weights = {name: start[name].copy() for name in weights}
     moments = {name: (np.zeros_like(w), np.zeros_like(w)) for name, w in weights.items()}
     share = np.asarray(shares / np.mean(shares), np.float32)
     steps = epochs * -(-len(inputs) // _BATCH)
@@ -372,21 +377,27 @@ class Fragments(Channel):
     def fit(self, training_set: TrainingSet, progress: Progress = silent) -> ChannelState:
         """Fit the worth of explained peaks, by ion mode where there are enough molecules."""
         queries = training_set.queries.in_canonical_order()
-        both: dict[str, npt.NDArray[np.floating]] | None = None
+        both = self._fit(queries, progress)
         arrays: dict[str, npt.NDArray[np.floating]] = {}
         for mode, sign in MODES.items():
             inside = np.flatnonzero(queries.modes == sign)
             molecules = len(np.unique(queries.inchikey14[inside]))
+            fitted = both
             if len(inside) < len(queries) and molecules >= _MIN_MOLECULES:
-                fitted = self._fit(queries.only(inside), progress)
-            else:
-                both = self._fit(queries, progress) if both is None else both
-                fitted = both
+                fitted = self._fit(queries.only(inside), progress, both)
             arrays |= {f"{mode}.{name}": array for name, array in fitted.items()}
         return ChannelState(arrays, {}, training_set.molecules_used)
 
-    def _fit(self, queries: Queries, progress: Progress) -> dict[str, npt.NDArray[np.floating]]:
+    def _fit(
+        self,
+        queries: Queries,
+        progress: Progress,
+        both: Mapping[str, npt.NDArray[Any]] | None = None,
+    ) -> dict[str, npt.NDArray[np.floating]]:
         """Worth of explanations by kind, and the network's weights.
+
+        With ``both``, fitted on both ion modes, the network starts from its weights, and is trained
+        half as long: a mode learns from the other how fragments come about.
 
         Explanations are chosen by the last worths, at first by plausibility. The number of
         fragments is fitted along, and not kept: a candidate of many fragments explains more by
@@ -409,8 +420,10 @@ class Fragments(Channel):
             worth = fitted[:-1].reshape(KINDS)
         network = train_pairs(
             pair_inputs(queries, worth, options.ppm, options.least), queries.labels,
-            np.sqrt(queries.molecule_weights()), epochs=options.epochs, seed=options.seed,
-            progress=progress,
+            np.sqrt(queries.molecule_weights()),
+            epochs=options.epochs if both is None else max(1, options.epochs // 2),
+            lr=_RATE if both is None else _RATE_AGAIN,
+            seed=options.seed, start=both, progress=progress,
         )  # fmt: skip
         return {_WORTH: worth, **network}
 
