@@ -34,6 +34,7 @@ from mzseek.export.run_pages import (
     write_dataset_page,
     write_runs_page,
 )
+from mzseek.models import ModelSpec
 from mzseek.runs.run import Description, Run
 from mzseek.training.options import Options
 
@@ -60,9 +61,8 @@ def shown(
         path, Scoring(), values, molecule, dict.fromkeys(names, 5), dict.fromkeys(HITS, 0.03)
     )
     options = Options.of("emb-cos", "blind" if control else "mlp")
-    made = Description(
-        options.loss, options.scorer, options.encoder, None, 100, 64, options.training_dict()
-    )
+    model = ModelSpec(options.encoder, options.scorer, 100, 64)
+    made = Description(options.loss, options.scorer, model, None, options.training_dict())
     return EvaluatedRun(Run(path, made.to_dict()), found)
 
 

@@ -11,7 +11,7 @@ from mzseek.core.errors import MzseekError, RunError
 from mzseek.core.registry import ComponentConfig
 from mzseek.datasets.prepared import Prepared
 from mzseek.losses import LOSSES
-from mzseek.models import ENCODERS, SCORERS, encoder_part, scorer_part
+from mzseek.models import ENCODERS, SCORERS, ModelSpec, encoder_part, scorer_part
 from mzseek.runs.run import FORMAT_VERSION, KIND, Description, Run
 from mzseek.training.options import Options
 
@@ -201,13 +201,12 @@ def test_a_run_is_opened_without_the_trainer(run: Run) -> None:
 
 
 def description(loss: str = "bce", encoder: str | None = "mlp", **changes: object) -> Description:
+    scorer = scorer_part(LOSSES[loss].scorer)
     made = {
         "loss": ComponentConfig(loss, LOSSES[loss].options()),
-        "scorer": scorer_part(LOSSES[loss].scorer),
-        "encoder": encoder_part(encoder) if encoder else None,
+        "scorer": scorer,
+        "model": ModelSpec(encoder_part(encoder), scorer, 9, 7) if encoder else None,
         "baseline": None if encoder else "random",
-        "bins": 9 if encoder else None,
-        "bits": 7 if encoder else None,
         "options": {"candidates": "mass", "seed": 3},
     }
     return Description(**made | changes)

@@ -11,14 +11,13 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from mzseek.core.errors import MzseekError
 from mzseek.core.text import visible
-from mzseek.version import __version__
+from mzseek.version import versions
 
 BAD_INPUT = 2
 UNEXPECTED = 70  # as EX_SOFTWARE of sysexits.h
@@ -126,10 +125,9 @@ def _unexpected(error: BaseException) -> int:
     where = "with MZSEEK_TRACEBACK=1 the same command shows the full report"
     with contextlib.suppress(OSError, MemoryError):  # what failed once may fail again
         lines = [
-            f"mzseek {__version__} on Python {platform.python_version()}, {platform.platform()}",
-            f"at {time.strftime('%Y-%m-%d %H:%M:%S')}",
+            f"on {platform.platform()} at {time.strftime('%Y-%m-%d %H:%M:%S')}",
             f"command: {shlex.join(['mzseek', *sys.argv[1:]])}",
-            *(f"{name} {_version(name)}" for name in _PACKAGES),
+            *(f"{name} {version}" for name, version in versions(*_PACKAGES).items()),
         ]
         report = "\n".join(lines) + "\n\n" + "".join(traceback.format_exception(error))
         if os.environ.get("MZSEEK_TRACEBACK"):
@@ -141,13 +139,6 @@ def _unexpected(error: BaseException) -> int:
         where = f"the full report is kept in {visible(path)}"
     print(f"mzseek: something unforeseen happened ({what}); {where}", file=sys.stderr)
     return UNEXPECTED
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "is not installed"
 
 
 def _write_report(text: str, folder: str) -> Path:

@@ -1,7 +1,5 @@
 """Information gain of a run, and of each channel, over the prior, in bits."""
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -152,30 +150,23 @@ class InformationGain(Tabular):
 
     def to_tsv(self, prepared: Prepared) -> str:
         """Return a table with a line for each list, in the order of spectra, and a header."""
-        truth, rows = self.truth, []
-        of_run, given_prior = self.of_run, self.given_prior
-        for index, query in enumerate(truth.queries):
-            row = {
-                "identifier": prepared.identifiers[int(query)],
-                "molecule": prepared.smiles[int(truth.molecule[index])],
-                "spectra": str(truth.spectra[index]),
-                "candidates": str(truth.candidates[index]),
-                "rank": f"{truth.rank[index]:g}",
-                "p_truth": f"{truth.run[index]:.6g}",
-                "p_prior": f"{truth.prior[index]:.6g}",
-                "bits": f"{of_run[index]:.4f}",
-            }
-            if self.over is not None:
-                row |= {
-                    "p_both": f"{truth.both[index]:.6g}",
-                    "bits_given_prior": f"{given_prior[index]:.4f}",
-                }
-            rows.append(row)
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), delimiter="\t", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return text.getvalue()
+        import pandas as pd  # takes a third of a second to load
+
+        truth = self.truth
+        columns: dict[str, Any] = {
+            "identifier": [prepared.identifiers[query] for query in truth.queries.tolist()],
+            "molecule": [prepared.smiles[molecule] for molecule in truth.molecule.tolist()],
+            "spectra": truth.spectra,
+            "candidates": truth.candidates,
+            "rank": map("{:g}".format, truth.rank),
+            "p_truth": map("{:.6g}".format, truth.run),
+            "p_prior": map("{:.6g}".format, truth.prior),
+            "bits": map("{:.4f}".format, self.of_run),
+        }
+        if self.over is not None:
+            columns["p_both"] = map("{:.6g}".format, truth.both)
+            columns["bits_given_prior"] = map("{:.4f}".format, self.given_prior)
+        return str(pd.DataFrame(columns).to_csv(sep="\t", index=False, lineterminator="\n"))
 
 
 def information_gain(

@@ -11,13 +11,14 @@ from mzseek.annotation.annotator import Annotator, config_for
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import KilledError
-from mzseek.export.output import Output, ensure_not_read, is_folder, versions
+from mzseek.export.output import PACKAGES, Output, ensure_not_read, is_folder
 from mzseek.export.tables import SKIPPED
 from mzseek.export.writer import IN_FULL, Settings
 from mzseek.io import StrPath
 from mzseek.io.manifest import SourceGuard
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Log, Progress, no_log, silent
+from mzseek.version import versions
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def _signature(annotator: Annotator, guard: SourceGuard) -> dict[str, str]:
             f"--{name.replace('_', '-')}": [value, contents.get(name)]
             for name, value in annotator.config.to_dict().items()
         },
-        "the versions": versions(),
+        "the versions": versions(*PACKAGES),
     }
     return {name: _digest(value) for name, value in parts.items()}
 

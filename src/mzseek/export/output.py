@@ -5,14 +5,12 @@ A journal of finished features makes a killed run resumable; ``run.json`` says w
 
 import contextlib
 import json
-import platform
 import re
 import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,10 +23,11 @@ from mzseek.export.writer import Settings, Writer, plain_data
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
 from mzseek.io.manifest import measured, overlap
 from mzseek.io.writing import discard, disk_error_reason, disk_errors, publish, remove_leftovers
-from mzseek.version import __version__
+from mzseek.version import versions
 
 RUN, NETWORK, FEATURES, JOURNAL = "run.json", "network.graphml", "features", "journal.jsonl"
 KIND, VERSION = "mzseek annotation", 1
+PACKAGES = ("numpy", "scipy", "rdkit")  # that numbers depend on
 _PARTIAL = ".partial"
 _REMEDY = "name another --out, or replace it with --force"
 _PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
@@ -303,7 +302,7 @@ class Output:
             "bundle": searched.get("model", {}),
             "database": searched.get("database", {}),
             "prior": searched.get("prior"),
-            "versions": versions(),
+            "versions": versions(*PACKAGES),
             **more,
             "written": {name: measured(self.work / name) for name in sorted(self._names - {RUN})},
         }
@@ -408,15 +407,6 @@ def _close(close: Callable[[], None]) -> None:
     """Close a file at the end, also on a full disk, which is reported elsewhere."""
     with contextlib.suppress(OSError):
         close()
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of mzseek, of Python, and of packages that numbers depend on."""
-    by_package = {"mzseek": __version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "rdkit"):
-        with contextlib.suppress(PackageNotFoundError):
-            by_package[package] = version(package)
-    return by_package
 
 
 def _checksum(path: Path, sha256: str | None) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +18,7 @@ from mzseek.io import StrPath, atomic_file
 from mzseek.io.manifest import RUN, Manifest, check_fields
 from mzseek.losses import LOSSES, loss_named
 from mzseek.models import BASELINES, ENCODERS, SCORERS, ModelSpec
-from mzseek.version import __version__
+from mzseek.version import versions
 
 _MODEL = {"encoder": dict, "scorer": dict, "bins": int, "bits": int}
 _CHANNEL = {"name": str, "label": str, "options": dict, "sees_spectrum": bool}
@@ -68,12 +67,10 @@ class Description:
     ----------
     loss, scorer : ComponentConfig or None
         None for a fitted run.
-    encoder : ComponentConfig or None
+    model : ModelSpec or None
         None for a baseline, and for a fitted run.
     baseline : str or None
         Name of what scores without a model.
-    bins, bits : int or None
-        Sizes of what the model reads; None where there is no encoder.
     options : dict of str to plain data
         Of training, or of fitting.
     fitted : FittedModel or None
@@ -82,10 +79,8 @@ class Description:
 
     loss: ComponentConfig | None
     scorer: ComponentConfig | None
-    encoder: ComponentConfig | None
+    model: ModelSpec | None
     baseline: str | None
-    bins: int | None
-    bits: int | None
     options: Mapping[str, Any]
     fitted: FittedModel | None = None
 
@@ -95,13 +90,8 @@ class Description:
             model = self.fitted.to_dict() if self.fitted else {}
             return {"model": model, "loss": None, "options": dict(self.options)}
         model = {"baseline": self.baseline, "scorer": self.scorer.to_dict()}
-        if self.encoder is not None:
-            model = {
-                "encoder": self.encoder.to_dict(),
-                "scorer": self.scorer.to_dict(),
-                "bins": self.bins,
-                "bits": self.bits,
-            }
+        if self.model is not None:
+            model = self.model.to_dict()
         return {"model": model, "loss": self.loss.to_dict(), "options": dict(self.options)}
 
     @classmethod
@@ -112,25 +102,21 @@ class Description:
             shape = {"model": dict, "options": _OPTIONS}
             check_fields(description, shape, "its description", RunError)
             fitted = FittedModel.from_dict(model)
-            return cls(None, None, None, None, None, None, description["options"], fitted)
+            return cls(None, None, None, None, description["options"], fitted)
         shape = {"model": dict, "loss": dict, "options": _OPTIONS}
         check_fields(description, shape, "its description", RunError)
-        model, baseline = description["model"], None
+        model, baseline, spec = description["model"], None, None
         if "baseline" in model:
             baseline = model["baseline"]
             check_name(BASELINES, baseline, "model", RunError)
         else:
             check_fields(model, _MODEL, "its model", RunError)
-        encoder = model.get("encoder")
-        return cls(
-            loss=component_from(LOSSES, description["loss"], "loss", RunError),
-            scorer=component_from(SCORERS, model.get("scorer"), "scorer", RunError),
-            encoder=None if baseline else component_from(ENCODERS, encoder, "encoder", RunError),
-            baseline=baseline,
-            bins=model.get("bins"),
-            bits=model.get("bits"),
-            options=description["options"],
-        )
+        loss = component_from(LOSSES, description["loss"], "loss", RunError)
+        scorer = component_from(SCORERS, model.get("scorer"), "scorer", RunError)
+        if baseline is None:
+            encoder = component_from(ENCODERS, model["encoder"], "encoder", RunError)
+            spec = ModelSpec(encoder, scorer, model["bins"], model["bits"])
+        return cls(loss, scorer, spec, baseline, description["options"])
 
     @property
     def name(self) -> str:
@@ -144,7 +130,7 @@ class Description:
         """Name of the encoder, of the baseline, or of the ranker."""
         if self.fitted is not None:
             return str(self.fitted.ranker["name"])
-        return self.baseline or (self.encoder.name if self.encoder else "")
+        return self.baseline or (self.model.encoder.name if self.model else "")
 
     @property
     def temperature(self) -> float:
@@ -154,9 +140,7 @@ class Description:
     @property
     def predicts_fingerprint(self) -> bool:
         """Whether there is a model, and it predicts a fingerprint."""
-        if self.encoder is None or self.scorer is None:
-            return False
-        return SCORERS[self.scorer.name].reads_fingerprint
+        return self.model is not None and self.model.predicts_fingerprint
 
     @property
     def reports_fingerprint(self) -> bool:
@@ -170,7 +154,7 @@ class Description:
         """Whether there is a model, and it sees the peaks: controls do not."""
         if self.fitted is not None:
             return any(channel["sees_spectrum"] for channel in self.fitted.channels)
-        return self.encoder is not None and ENCODERS[self.encoder.name].sees_spectrum
+        return self.model is not None and self.model.encoder_kind.sees_spectrum
 
     @property
     def scores_by(self) -> str | None:
@@ -247,7 +231,7 @@ class Run:
                     "measured_on": prepared.measured_on(description.options["candidates"]),
                     "negatives": prepared.drawn_by(description.options["candidates"]),
                 },
-                "versions": _versions(),
+                "versions": versions(*_PACKAGES),
                 "machine": {"platform": platform.platform(), **(machine or {})},
                 "status": "training",
                 "best": {},
@@ -296,7 +280,7 @@ class Run:
     @property
     def encoder(self) -> ComponentConfig | None:
         """The encoder of its model; None for a baseline, and for a fitted run."""
-        return self.description.encoder
+        return self.description.model.encoder if self.description.model else None
 
     @property
     def scorer(self) -> ComponentConfig:
@@ -328,10 +312,9 @@ class Run:
     @property
     def model(self) -> ModelSpec:
         """The description of its model; RunError for a baseline or a fitted run."""
-        d = self.description
-        if d.encoder is None or d.scorer is None or d.bins is None or d.bits is None:
-            raise RunError(f"{self.folder}: {d.name} has no model")
-        return ModelSpec(d.encoder, d.scorer, d.bins, d.bits)
+        if self.description.model is None:
+            raise RunError(f"{self.folder}: {self.description.name} has no model")
+        return self.description.model
 
     @property
     def identity(self) -> str:
@@ -412,13 +395,3 @@ class Run:
                 f"(key {prepared.manifest['key'][:12]}, expected {key[:12]})"
             )
         return prepared
-
-
-def _versions() -> dict[str, str]:
-    versions = {"mzseek": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "missing"
-    return versions

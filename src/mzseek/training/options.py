@@ -235,11 +235,7 @@ class Options:
         from mzseek.runs.run import Description
 
         model = self.model_for(prepared)
-        return Description(
-            loss=self.loss, scorer=self.scorer, encoder=self.encoder, baseline=self.baseline,
-            bins=model.bins if model else None, bits=model.bits if model else None,
-            options=self.training_dict(),
-        )  # fmt: skip
+        return Description(self.loss, self.scorer, model, self.baseline, self.training_dict())
 
     def model_for(self, prepared: "Prepared") -> ModelSpec | None:
         """Return the model in the sizes of the data; None for a baseline."""

@@ -76,25 +76,17 @@ def _run(
 
 def _show(done: "Reproduced") -> None:
     """Print the table of an experiment, and which of its claims hold."""
-    from mzseek.experiments.tables import comparison, head
+    from mzseek.experiments.tables import as_rows, comparison
 
     results = done.results
     experiment = results.experiment
     say(f"\n[bold]{plain(experiment.title)}[/bold] ({plain(experiment.name)})")
     if results.reduced:
         say(f"[dim]reduced: {plain('; '.join(results.reduced))}[/dim]")
-    table = new_table()
-    table.add_column("")
-    for column in experiment.columns:
-        table.add_column(plain(head(column)), justify="right")
-    for row in experiment.rows:
-        cells = [results.cell(row.key, column.key) for column in experiment.columns]
-        missing = "not run" if row.key in results.not_run else "–"
-        shown = [
-            missing if cell is None else cell.shown(column)
-            for cell, column in zip(cells, experiment.columns, strict=True)
-        ]
-        table.add_row(plain(row.label), *(plain(text) for text in shown))
+    content = as_rows(results)
+    table = new_table("", *map(plain, content["heads"]))
+    for row in content["rows"]:
+        table.add_row(plain(row["name"]), *(plain(cell["here"] or "–") for cell in row["cells"]))
     show(table)
     for note in (*results.not_run_notes(), *comparison(results)):
         say(f"[yellow]{plain(note)}[/yellow]")
