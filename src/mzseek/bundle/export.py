@@ -295,7 +295,7 @@ def replace_molecules(
     progress: Progress = silent,
     say: Log = no_log,
 ) -> Bundle:
-    """Make the bundled database of a bundle anew; all else stays as it is.
+    """Build the bundled database of a bundle again and leave all else unchanged.
 
     Molecules, arrays and licences are those that `export_run` would have written, byte by byte;
     confidence stays as it was fitted.

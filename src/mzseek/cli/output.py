@@ -285,7 +285,7 @@ def show_skipped(
 
 
 def plain(text: object, limit: int = 1000) -> str:
-    r"""Text of a user, a file or a path, for `say` and tables: shown as it is, and doing nothing.
+    r"""Make text of a user, a file or a path safe for `say` and tables.
 
     Square brackets are not taken for markup, and control characters are shown as marks. What is
     returned is for `say`, `show` and tables alone, where stand-ins become brackets again.

@@ -138,7 +138,7 @@ def _to_lose(goal: str, row: BandRow) -> tuple[float, float, float]:
 def _reasons(
     goal: str, rows: list[BandRow], p_star: float, similarity: str, data_kind: str
 ) -> list[str]:
-    """Say why this loss and this fingerprint, in the points that the goal is measured in."""
+    """Explain the choice of loss and fingerprint, in the points that the goal is measured in."""
     loss, best, worst = GOALS[goal], rows[0], rows[-1]
     other, metric = ("HR@1", similarity) if goal != "hit" else (similarity, "HR@1")
     cost = best.hit_loss if goal == "hit" else best.similarity_loss

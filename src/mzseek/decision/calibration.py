@@ -272,7 +272,7 @@ class Pooling:
             raise DecisionError(f"dependence is {self.dependence:g}, expected 0 to 1")
 
     def factor(self, spectra: npt.ArrayLike) -> Floats:
-        """``n^−b``: what sums of scores over so many spectra are multiplied by; 1 for one."""
+        """Return ``n^−b``, the factor of sums of scores over n spectra; 1 for one spectrum."""
         return np.asarray(spectra, np.float64) ** -self.dependence
 
 
@@ -540,7 +540,7 @@ class Reliability:
         return float(self.share[filled] @ gap)
 
     def worst(self, at_least: int = FULL_BIN) -> int | None:
-        """Return the bin of so many lists that is furthest off; None where there is none."""
+        """Return the bin with the largest error of those with ``at_least`` lists; None without any."""
         filled = np.flatnonzero((self.lists >= at_least) & (self.lists > 0))
         if not len(filled):
             return None

@@ -127,7 +127,7 @@ def molecules_needed(coverage: float) -> int:
 
 
 def coverage_range(molecules: int, coverage: float, level: float = 0.95) -> tuple[float, float]:
-    """Return what sets may cover by chance, fitted on so many molecules, where the promise holds.
+    """Return the range of coverage by chance of a threshold fitted on ``molecules`` molecules.
 
     The promise is an average over draws of the molecules fitted on. With one draw, the share of new
     molecules covered is distributed as Beta(k, n + 1 − k), k being the molecules that must be in.

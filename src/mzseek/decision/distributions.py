@@ -197,7 +197,7 @@ def binary_rows(fingerprints: Any) -> tuple[Ints, Ints, int]:
 
 
 def checked_probabilities(probabilities: npt.ArrayLike, count: int) -> Floats:
-    """Return probabilities of so many candidates as they are; refuse others."""
+    """Check the probabilities of ``count`` candidates and return them."""
     try:
         p = np.asarray(probabilities, dtype=np.float64)
     except (TypeError, ValueError):

@@ -93,7 +93,7 @@ class InformationGain(Tabular):
 
     @property
     def of_run(self) -> Floats:
-        """Bits of each list that the run gives over the prior, in whose place it stands."""
+        """Bits of each list that the run alone gives beyond the prior."""
         return np.asarray(np.log2(self.truth.run) - np.log2(self.truth.prior))
 
     @property

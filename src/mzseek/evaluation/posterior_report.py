@@ -258,7 +258,7 @@ class PosteriorReport(Tabular):
 
     @property
     def worst_bin(self) -> dict[str, float] | None:
-        """The bin of `FULL_BIN` or more lists that is furthest off; None where none has so many."""
+        """The bin with the largest error of those with `FULL_BIN` lists; None without any."""
         at = self.curve.worst()
         if at is None:
             return None

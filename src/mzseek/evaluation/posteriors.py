@@ -333,7 +333,7 @@ class SetResult:
 
     @property
     def by_chance(self) -> tuple[float, float]:
-        """Coverage of 19 of 20 fits on so many molecules, where the promise holds."""
+        """Range of coverage in 19 of 20 fits on as many molecules, where the promise holds."""
         return coverage_range(self.fitted_on, self.stated)
 
     def to_dict(self) -> dict[str, Any]:

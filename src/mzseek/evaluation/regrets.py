@@ -56,7 +56,7 @@ class FoldRegrets:
 
     @property
     def width(self) -> Floats:
-        """Of the band."""
+        """Width of the band."""
         return self.high - self.low
 
     @property

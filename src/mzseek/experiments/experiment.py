@@ -291,7 +291,7 @@ class Experiment:
         return replace(self, rows=rows), replace(scale, **changes)
 
     def reductions(self, scale: Scale) -> list[str]:
-        """Say what a scale leaves out of the protocol; nothing at full scale."""
+        """List what a scale leaves out of the protocol; nothing at full scale."""
         cut, here = self.at(scale)
         reductions = []
         left_out = [row.label for row in self.rows if row not in cut.rows]

@@ -134,7 +134,7 @@ class Cell:
 
     @property
     def mean(self) -> float:
-        """Over seeds."""
+        """Mean over seeds."""
         return statistics.fmean(self.values) if self.values else math.nan
 
     @property
@@ -143,7 +143,7 @@ class Cell:
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     def shown(self, column: Column) -> str:
-        """Format it."""
+        """Return the number as text."""
         if self.text or not self.values:
             return self.text or "–"
         return shown_number(in_units(self.mean, column), in_units(self.sd, column), column)
@@ -236,7 +236,7 @@ class Results:
         return shown_number(mean, sd, self.experiment.column(column))
 
     def not_run_notes(self) -> list[str]:
-        """Say which rows were not run, and what they need."""
+        """List the rows that were not run, and what they need."""
         labels: dict[str, list[str]] = {}
         for row in self.experiment.rows:
             if row.key in self.not_run:
@@ -244,7 +244,7 @@ class Results:
         return [f"not run: {needs}: {', '.join(rows)}" for needs, rows in labels.items()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return plain data for JSON."""
         return {
             "experiment": self.experiment.name,
             "scale": self.scale,

@@ -106,7 +106,7 @@ def as_rows(results: Results) -> dict[str, Any]:
 
 
 def comparison(results: Results) -> list[str]:
-    """Say how many cells are as published, and which are not; at full scale only."""
+    """Count the cells that are as published, and name the others; at full scale only."""
     compared = _compared(results)
     if not compared:
         return []

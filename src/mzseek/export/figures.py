@@ -45,7 +45,7 @@ STYLE: Any = {
 
 
 def blank(size: tuple[float, float]) -> Figure:
-    """Return a figure of so many inches; pyplot would keep it open, and ask for a backend."""
+    """Return a figure of this size in inches; pyplot would keep it open, and ask for a backend."""
     return Figure(figsize=size, layout="constrained")
 
 
@@ -82,7 +82,7 @@ def histogram_svg(
 def curves_svg(
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], xlabel: str, ylabel: str
 ) -> str:
-    """Draw lines by name."""
+    """Draw named curves."""
     with rc_context(STYLE):
         figure = blank((4.6, _height_for(curves, 2.7)))
         axes = figure.subplots()

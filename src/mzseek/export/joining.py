@@ -26,7 +26,7 @@ _PROGENESIS = re.compile(r"\d+\.\d+_\d+\.\d+(?:m/z|n)")
 
 
 def same_feature(name: str) -> str:
-    """Return a feature's name as it is compared: whole numbers by value.
+    """Normalise a feature's name for comparison: whole numbers by value.
 
     Examples
     --------

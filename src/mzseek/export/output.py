@@ -473,7 +473,7 @@ class Journal:
         self._file.flush()
 
     def _read(self, signature: Mapping[str, str]) -> int:
-        """Take in all complete notes, and cut files to the last of them; returns where it ends."""
+        """Read all complete notes, and cut files to the last of them; returns where it ends."""
         sizes: dict[str, int] = {}
         end = 0
         with self.path.open("rb") as file:

@@ -76,7 +76,7 @@ def templates() -> Environment:
 
 
 def _as_text(value: Any) -> Any:
-    """Return text without characters that no page can hold; markup stays as it is."""
+    """Replace characters that a page cannot hold in text; markup is unchanged."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

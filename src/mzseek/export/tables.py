@@ -21,7 +21,7 @@ _MAX_CELL = 32_000  # characters of a cell that spreadsheets read
 
 
 def decimal(value: float | None, digits: int) -> str:
-    """Format a number with so many decimals; empty for none.
+    """Format a number with ``digits`` decimals; empty for none.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def fraction(value: float | None) -> str:
 
 
 def free_text(text: str) -> str:
-    """Return a cell of foreign text that no spreadsheet acts on; plain numbers stay as they are.
+    """Return a cell that no spreadsheet takes for a formula; plain numbers are unchanged.
 
     Examples
     --------

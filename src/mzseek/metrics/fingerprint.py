@@ -82,7 +82,7 @@ them first
 
 
 def bit_accuracy(predicted_bits: Rows, true_bits: Rows) -> Values:
-    """Share of bits that are predicted as they are, zeros included.
+    """Return the share of bits that are predicted correctly, zeros included.
 
     Parameters are as in `tanimoto`. Fingerprints are mostly zeros, so a prediction of no bits at
     all has a high accuracy.

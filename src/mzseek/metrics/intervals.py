@@ -206,7 +206,7 @@ def deciding_groups(sums: Values, sizes: Values) -> float:
 def _cautious(
     sums: Values, sizes: Values, tail: float, bounds: tuple[float, float], rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return Gaffke's bounds: the mean if one more group is as bad, or as good, as can be."""
+    """Return Gaffke's bounds: the mean if one more group has the worst, or the best, value."""
     lowest, highest = bounds
     share = np.clip((sums - lowest * sizes) / (highest - lowest), 0, sizes)
     pairs, times = np.unique(np.stack([share, sizes], axis=1), axis=0, return_counts=True)

@@ -85,7 +85,7 @@ class Linear(nn.Linear):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x Wᵀ + b``."""
+        """Return ``x Wᵀ + b``."""
         fits = x.device.type == "cpu" and x.dtype == torch.float32 and x.ndim == 2
         fits = fits and not torch.is_autocast_enabled("cpu")
         if _ONEDNN and fits and len(x) and self.bias is not None:

@@ -273,7 +273,7 @@ def _forget_folder(annotator: Annotator) -> None:
 
 @contextmanager
 def _database_path(database: Any) -> Iterator[StrPath | None]:
-    """Open the path of a database; candidates in memory become a file as long as it is needed.
+    """Open the path of a database; write candidates in memory to a temporary file.
 
     So columns, features and unreadable molecules are dealt with as those of a file.
     """

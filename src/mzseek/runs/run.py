@@ -42,7 +42,7 @@ class FittedModel:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What tables call the channels."""
+        """Labels of the channels in tables."""
         return tuple(str(channel["label"]) for channel in self.channels)
 
     def to_dict(self) -> dict[str, Any]:
@@ -269,7 +269,7 @@ class Run:
 
     @cached_property
     def description(self) -> Description:
-        """What it is made of, defaults filled in."""
+        """Loss, model and options, defaults filled in."""
         return Description.from_dict(self.metadata)
 
     @property
@@ -306,7 +306,7 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """Of its weights, or of a baseline's scores."""
+        """Seed of the weights, or of a baseline's scores."""
         return int(self.description.options["seed"])
 
     @property

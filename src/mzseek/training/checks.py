@@ -55,7 +55,7 @@ def check_run(prepared: Prepared, options: Options) -> int:
 
 
 def _spectra_with_lists(prepared: Prepared, fold: str, setting: str) -> int:
-    """Count the spectra of a fold whose list has their molecule in it; there must be some."""
+    """Count the spectra of a fold whose list contains their molecule; refuse a fold without any."""
     queries = prepared.in_fold(fold)
     prepared.candidates(setting)
     count = len(Slices(prepared, (setting,), queries).with_lists(queries, setting, "fingerprint"))
@@ -67,7 +67,7 @@ def _spectra_with_lists(prepared: Prepared, fold: str, setting: str) -> int:
 
 
 def check_size(spec: ModelSpec, options: Options, spectra: int) -> None:
-    """Raise a RunError if weights and moments, or a batch of so many spectra, exceed the memory."""
+    """Raise a RunError if weights and moments, or a batch, exceed the memory."""
     if options.batch_size > max(spectra, _USUAL_BATCH):
         raise RunError(
             f"batch_size is {options.batch_size:,}, expected at most {spectra:,}, the number of "

@@ -94,7 +94,7 @@ class Learner:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return next(self.model.parameters()).device
 
     @property
@@ -186,7 +186,7 @@ def summed_rates(options: Options, step: int) -> float:
 def collapse_warning(
     predictions: npt.NDArray[np.floating] | None, options: Options, step: int
 ) -> str | None:
-    """Warning for predictions, shape (spectra, bits), that are all alike after so many steps."""
+    """Return a warning for predictions, shape (spectra, bits), that hardly differ."""
     if predictions is None or len(predictions) < 2:
         return None
     deviation = prediction_spread(predictions)
@@ -210,7 +210,7 @@ def collapse_warning(
 
 
 def checkpoint_warning(best: dict[str, dict[str, Any]]) -> str | None:
-    """Warning for checkpoints that are best by a metric and had collapsed."""
+    """Return a warning for checkpoints that are best by a metric and had collapsed."""
     # Hit rates at 5 and 20 can be full from the first step on short lists.
     collapsed = [
         name

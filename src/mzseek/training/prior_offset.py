@@ -90,7 +90,7 @@ def prior_offsets(
 
 
 def offset_groups(prepared: Prepared, setting: str) -> tuple[Ints, Ints]:
-    """Train molecules whose list has them, and their structure groups, which must be several."""
+    """Return train molecules whose list contains them, and their structure groups (two or more)."""
     queries = queries_with_truth(prepared, prepared.in_fold("train"), setting, "fingerprint")
     molecules = np.unique(prepared.molecule[queries]).astype(np.int64)
     dealt = structure_groups_from(prepared, molecules, GROUPS)

@@ -75,7 +75,7 @@ def load_into(model: Retriever, arrays: Mapping[str, npt.NDArray[Any]], path: Pa
 
 
 def load_matching(model: Retriever, path: Path) -> list[str]:
-    """Take over another model's encoder, and every other weight of the same name and shape.
+    """Copy another model's encoder, and every other weight of the same name and shape.
 
     Returns the names of the weights taken; raises a ModelError if one of the encoder is not there.
     """
