@@ -45,12 +45,12 @@ class MatchOdds:
         return np.interp(np.asarray(similarities, np.float64), middles, self.log_odds)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {"nats": self.log_odds.tolist(), "same": self.same, "other": self.other}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: object = "match") -> "MatchOdds":
-        """From plain data; raises `BundleError`."""
+        """Read plain data; raises `BundleError`."""
         check_fields(data, _MATCH_FIELDS, where, BundleError)
         if not data["nats"]:
             raise BundleError(f"{where}: has no nats")
@@ -321,14 +321,14 @@ class PolarityCalibration:
     own: bool
 
     def threshold(self, coverage: float, spectra: int = 1) -> tuple[float, float]:
-        """The coverage that a set is made for, and its threshold.
+        """Return the coverage that a set is made for, and its threshold.
 
         Parameters
         ----------
         coverage : float
-            Wanted. One that was not fitted is taken from the next higher one.
+            Stated coverage; the next higher one is taken for one that was not fitted.
         spectra : int
-            Of the feature.
+            Spectra of the feature.
 
         Raises
         ------
@@ -355,7 +355,7 @@ class PolarityCalibration:
         return nearest < self.nearest.get(OUT_OF_DOMAIN, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {
             "calibration": dict(vars(self.calibration)),
             "dependence": self.pooling.dependence,
@@ -374,7 +374,7 @@ class PolarityCalibration:
     def from_dict(
         cls, data: Mapping[str, Any], where: object = "confidence"
     ) -> "PolarityCalibration":
-        """From plain data.
+        """Read plain data.
 
         Raises
         ------
@@ -415,16 +415,16 @@ class Confidence:
     modes: Mapping[str, PolarityCalibration]
 
     def of(self, mode: int) -> PolarityCalibration:
-        """Of an ion mode: −1 for negative, 1 for positive; what is not known (0) is positive."""
+        """Return the calibration of an ion mode: −1 is negative, 1 and 0 (unknown) are positive."""
         return self.modes["negative" if mode < 0 else "positive"]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {mode: calibration.to_dict() for mode, calibration in self.modes.items()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: object = "confidence") -> "Confidence":
-        """From plain data.
+        """Read plain data.
 
         Raises
         ------

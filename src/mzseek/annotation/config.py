@@ -57,9 +57,9 @@ class Tolerance:
 
     @classmethod
     def parse(cls, text: "str | float | Tolerance") -> "Tolerance":
-        """Of a text: ``10``, ``10 ppm``, ``0.01 Da`` or ``5 mDa``; a number alone is in ppm.
+        """Read a text: ``10``, ``10 ppm``, ``0.01 Da`` or ``5 mDa``; a number alone is in ppm.
 
-        What a user has written is strict.
+        A tolerance that a user states is strict.
 
         Examples
         --------
@@ -138,7 +138,7 @@ class Ions:
 
     @classmethod
     def parse(cls, names: Sequence[str]) -> "Ions":
-        """Of names as users write them: ``[M+Na]+`` is one of the only ones, ``+[M+K]+`` another.
+        """Read names of ions: ``[M+Na]+`` is tried alone, ``+[M+K]+`` beside the usual ones.
 
         Examples
         --------

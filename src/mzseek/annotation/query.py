@@ -242,9 +242,9 @@ def _width(spectrum: Spectrum) -> tuple[float, str]:
 
 
 def _decimals(mz: float) -> int:
-    """Of a number as it was written: the shortest text that is this number.
+    """Count the decimals of the shortest text that is this number.
 
-    A 32-bit float in many digits (287.05499267578125 for 287.055) is taken as what it stands for:
+    A 32-bit float in many digits (287.05499267578125 for 287.055) stands for the rounded number:
     precise to some 3e-8 of itself, unless it is a short number.
 
     Examples

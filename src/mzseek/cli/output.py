@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from mzseek.parallel.engine import Progress as ProgressCallback
 
 
-# What markup is made of, and what stands for it between `plain` and the console: characters that
-# Unicode has set apart for such a use. Rich's own way of escaping depends on what comes after.
+# Characters of markup, and their stand-ins between `plain` and the console: characters that
+# Unicode reserves for such a use. Rich's own way of escaping depends on what comes after.
 _MARKUP = str.maketrans({"[": "\ufdd0", "\\": "\ufdd1"})
 _SHOWN = {ord(stand_in): original for original, stand_in in _MARKUP.items()}
 _SHOWN_KINDS = 8

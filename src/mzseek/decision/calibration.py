@@ -73,8 +73,7 @@ def merge_equal(
 _COLDEST, _HOTTEST = 1e-4, 1e4
 _USUAL_LENGTH = 50.0
 _GRID = 21  # dependences of pooled spectra that are tried first
-# What a probability is at least where posteriors are combined: the logarithm of nothing would
-# outweigh everything.
+# Least probability in a combination of posteriors: the logarithm of 0 would outweigh all else.
 _LEAST = 1e-12
 # Holds weights where data say nothing (equal posteriors, or lists of one), and is too small to be
 # seen where they do: log-likelihood lost for a weight that is off one by one.
@@ -540,7 +539,7 @@ class Reliability:
         return float(self.share[filled] @ gap)
 
     def worst(self, at_least: int = FULL_BIN) -> int | None:
-        """Return the bin with the largest error of those with ``at_least`` lists; None without any."""
+        """Return the bin with the largest error of those with ``at_least`` lists, or None."""
         filled = np.flatnonzero((self.lists >= at_least) & (self.lists > 0))
         if not len(filled):
             return None

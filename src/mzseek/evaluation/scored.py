@@ -299,8 +299,8 @@ def usable_lists(lists: ListScores, prepared: Prepared, how: Scoring) -> ListSco
             f"{prepared.folder}: no {how.fold} spectrum has its molecule among its "
             f"{how.candidates} candidates in the sense of {how.identity}"
         )
-    # A list may have the truth first, and equal probabilities would then be decided for it.
-    # What was added later stands anywhere among the others, and changes nothing in their order.
+    # A list may have the truth first, which would then win every tie. Molecules added later get
+    # random positions and leave the order of the others unchanged.
     base = prepared.base_molecules
     shuffled = np.random.default_rng(0).permutation(base) / base
     shuffled = np.append(shuffled, np.random.default_rng(1).random(len(prepared.masses) - base))

@@ -230,7 +230,7 @@ class Ranker(Tabular):
                 )
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data for JSON."""
         return {
             "name": NAME,
             "spread": self._named(self.scale),
@@ -242,7 +242,7 @@ class Ranker(Tabular):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any], where: object = "its ranker") -> "Ranker":
-        """From plain data.
+        """Read plain data.
 
         Raises
         ------

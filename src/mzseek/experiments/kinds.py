@@ -224,10 +224,10 @@ def _validated_name(trial: FinishedTrial, plan: CellPlan) -> str:
     return listed if listed in trial.run.best else plan.metric
 
 
-# What decisions within the candidates lose, and the most that they can lose. A row is a model and
+# Losses of decisions within the candidates, and their bounds. A row is a model and
 # the similarity that it is ``judged_by``. Columns are means over lists, but for ``exceeded``, the
 # number of lists in which a theorem does not hold, and ``growth``, the rank correlation of the
-# width of the band with what HR@1's decision loses.
+# width of the band with the loss of HR@1's decision.
 REGRET_METRICS = (
     "similarity_lost", "similarity_bound", "hit_lost", "hit_bound", "agreed", "guaranteed",
     "exceeded", "growth",

@@ -208,7 +208,7 @@ class Trial:
         return with_protocol(options, config.protocol)
 
 
-# What is measured of a trial as soon as it has ended: metric, lists, fold, similarity.
+# A measurement of a trial that has ended: metric, lists, fold, similarity.
 Measure = tuple[str, str, str, str | None]
 
 

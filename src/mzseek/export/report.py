@@ -52,7 +52,7 @@ LEVELS = {
     "4": "a formula, no structure",
     "5": "a mass, no more",
 }
-# What somebody wants who decides for it.
+# The purpose of each objective.
 GOALS = {
     "hit": "the exact molecule, as often as possible",
     "tanimoto": "a molecule that shares most of its parts with the true one",

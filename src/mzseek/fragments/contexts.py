@@ -281,7 +281,7 @@ def _hashed(counts: Ints) -> Ints:
 
 @compiled
 def _chosen(order: Ints, masses: Ints, codes: npt.NDArray[np.int8]) -> Ints:
-    """Of rows in this order those of each mass with the fewest cleavages, `MAX_WAYS` at most."""
+    """Keep the rows with the fewest cleavages of each mass, in this order, at most `MAX_WAYS`."""
     rows = np.empty(len(order), np.int64)
     count, mass, fewest, ways = 0, np.int64(-1), 0, 0
     for row in order:

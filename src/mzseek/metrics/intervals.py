@@ -25,7 +25,7 @@ _DRAWS = 2**20
 _MIN_GROUPS = 10
 # Draws of the cautious bounds, which read a far tail: right to about 1 %.
 _CAUTIOUS_DRAWS = 20_000
-# What float32 metrics may be beyond their bounds.
+# Tolerance of float32 metrics beyond their bounds.
 _ROUNDING = 1e-6
 
 

@@ -28,7 +28,7 @@ from mzseek.io import StrPath
 from mzseek.parallel import LocalEngine
 
 _SHOWN_NAMES = 5
-# What messages and results call candidates that were given as objects.
+# Label in messages and results of candidates that were given as objects.
 IN_MEMORY = "the candidates given"
 
 

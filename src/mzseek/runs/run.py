@@ -208,7 +208,7 @@ class Run:
         machine: dict[str, Any] | None = None,
     ) -> "Run":
         """Make a run folder; RunError if something is there already."""
-        # What is hidden is a lock, or was left by one that was killed while it began.
+        # A hidden file is a lock, or was left by a process that was killed at the start.
         folder = Path(folder)
         used = folder.is_dir() and any(not p.name.startswith(".run.") for p in folder.iterdir())
         if used or (folder.exists() and not folder.is_dir()):
