@@ -35,6 +35,17 @@ PHRASES = re.compile(
     re.IGNORECASE,
 )
 ALLOWED = {
+    ("annotation/annotation.py", "nats"): "method of the public `Annotation`",
+    ("annotation/annotation.py", "found"): "field of the public `Annotation`",
+    ("annotation/annotation.py", "unlike"): "field of the public `Annotation`",
+    ("annotation/confidence.py", "unlike"): "named as the field of `Annotation` that it fills",
+    ("annotation/query.py", "found"): "named as the field of `Annotation` that it fills",
+    ("annotation/confidence.py", "spread"): "key of confidence.json in bundles",
+    ("annotation/confidence.py", "together"): "key of confidence.json in bundles",
+    ("annotation/confidence.py", "own"): "key of confidence.json in bundles",
+    ("fragments/fragmentation.py", "pieces"): "public function that others call by name",
+    ("fragments/table.py", "rejects"): "named as in `read_spectra`",
+    ("library/library.py", "REJECTS"): "name of the file rejects.tsv",
     ("spectra/read.py", "rejects"): "argument of `read_spectra` that others call by name",
     ("fragments/__init__.py", "pieces"): "public function that others call by name",
     ("experiments/claims.py", "most"): "argument of a claim in files of experiments",

@@ -83,8 +83,8 @@ def test_molecules_of_a_mass_a_formula_or_a_list(options, expected, notes):
     assert keys(query) == expected
     assert list(query.notes) == notes
     assert [hypothesis.adduct for hypothesis in query.tried] == ["[M+H]+"]
-    assert query.kept == sum(map(len, expected))
-    assert query.found == (2 if CAPPED in notes else query.kept)
+    assert query.n_candidates == sum(map(len, expected))
+    assert query.found == (2 if CAPPED in notes else query.n_candidates)
     assert query.mass_mismatches == any("listed candidate" in note for note in notes)
 
 
@@ -156,14 +156,14 @@ def test_a_permanent_cation_is_tried_as_such_and_as_nothing_else():
 
 def test_a_cation_with_a_proton_is_counted_out_with_the_reason():
     query = asked(feature(spectrum(mz=105.11427)), CHOLINE)
-    assert query.kept == 0
+    assert query.n_candidates == 0
     assert query.notes == ("1 candidate cannot form [M+H]+ (a permanent charge)",)
     assert query.removed == {"[M+H]+: a permanent charge": 1}
 
 
 @pytest.mark.parametrize("adduct", ["[M]+", "+[M]+"])
 def test_neutral_molecules_are_radical_cations_where_that_is_asked_for(adduct):
-    assert asked(feature(nameless(128.06205)), NAPHTHALENE, adduct=adduct).kept == 1
+    assert asked(feature(nameless(128.06205)), NAPHTHALENE, adduct=adduct).n_candidates == 1
 
 
 def test_listed_molecules_are_tried_as_ions_that_they_can_form():
@@ -197,7 +197,7 @@ def test_permanent_charges_are_judged_alike_in_lists_and_databases(
 ):
     lists = {"f": [0]} if listed else None
     query = asked(feature(spectrum(adduct, mz=mz)), molecule, lists=lists, ppm=Tolerance(3.0))
-    assert query.kept == kept
+    assert query.n_candidates == kept
     if kept:
         assert query.hypotheses[0].adduct == "[M]+"
 

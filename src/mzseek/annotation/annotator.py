@@ -239,7 +239,7 @@ class Annotator:
     ) -> list[Annotation]:
         """Score and annotate queries, in their order."""
         confidence = self.bundle.confidence
-        with_candidates = [index for index, query in enumerate(queries) if query.kept]
+        with_candidates = [index for index, query in enumerate(queries) if query.n_candidates]
         results, molecules = score_with_background(
             [queries[index] for index in with_candidates],
             [neighbour_lists[index].nearest for index in with_candidates],
@@ -283,9 +283,9 @@ class Annotator:
             return _skipped(feature, error)
 
     @cached_property
-    def channels(self) -> tuple[str, ...]:
-        """Labels of the score contributions."""
-        return tuple(channel.label for channel in self.fitted.channels)
+    def channels(self) -> dict[str, str]:
+        """Kind of evidence of each channel, by label."""
+        return {channel.label: channel.kind for channel in self.fitted.channels}
 
     @property
     def is_strict(self) -> bool:

@@ -310,8 +310,8 @@ def _described(
         described = describe_records(batch, _KIND)
         for where, reason in described.skipped:
             report(where, reason)
-        places = described.table["place"].to_pylist()
-        index_of |= {place: at for at, place in enumerate(places, len(molecules))}
+        numbers = described.table["place"].to_pylist()
+        index_of |= {number: at for at, number in enumerate(numbers, len(molecules))}
         molecules += molecules_of_table(described.table)
     number_of = {key: number for number, key in enumerate(first)}
     return molecules, [index_of.get(number_of[key], -1) for key in keys]

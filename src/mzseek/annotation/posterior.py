@@ -1,7 +1,7 @@
 """From scores to an annotation: probabilities, prediction set, decisions, level."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from mzseek.annotation.prior import PriorScores
 
 Floats = npt.NDArray[np.float64]
-# What a channel rests on: the spectrum itself, other spectra, or neither. Others are evidence.
-MATCH = "library"  # spectra of the candidate itself
-KINDS = {MATCH: "match", "analogs": "analogy", "regression": "analogy",
-         "prior": "prior", "weights": "prior"}  # fmt: skip
+MATCH = "library"  # label of the contribution of reference spectra of the candidate itself
 _LEAST = 1e-300
 _EQUAL = 1e-9  # difference between scores that is rounding
 _BY_PROBABILITY = ("3", "4")  # levels
@@ -52,7 +49,7 @@ def annotate_query(
     scored: Scored,
     neighbours: Neighbours,
     numbers: PolarityCalibration,
-    channels: Sequence[str],
+    channels: Mapping[str, str],
     fingerprints: csr_array,
     config: AnnotateConfig,
     evidence: ListEvidence,
@@ -64,12 +61,12 @@ def annotate_query(
 
     Parameters
     ----------
-    query, scored, near
-        The feature, the scores of its candidates, and the reference spectra near to it.
+    query, scored, neighbours
+        The feature with its candidates, their scores, and the nearest reference spectra.
     numbers : PolarityCalibration
         By which scores become probabilities, of its ion mode.
-    channels : sequence of str
-        Labels, in the order of `Scored.parts`.
+    channels : mapping of str to str
+        Kind of evidence of each channel (`Channel.kind`) by label, in the order of `Scored.parts`.
     fingerprints : CSR of 0/1, shape (candidates, bits)
     config : AnnotateConfig
     evidence : ListEvidence
@@ -79,7 +76,7 @@ def annotate_query(
     share : float
         Expected share of features whose molecule is in the database.
     """
-    counts = np.array([query.kept])
+    counts = np.array([query.n_candidates])
     molecules = [molecule for listed in query.molecules for molecule in listed]
     by_score = numbers.calibration.posterior(scored.scores, counts)
     match = _match_log_odds([molecule.key for molecule in molecules], neighbours, numbers)
@@ -152,7 +149,7 @@ def annotate_query(
         **_common(query, neighbours, channels, None if prior is None else prior.label, config),
         candidates=candidates[: config.top],
         found=query.found,
-        scored=query.kept,
+        scored=query.n_candidates,
         ions=ions,
         coverage=coverage,
         set_size=int(in_set.sum()),
@@ -168,7 +165,7 @@ def annotate_query(
 def annotate_without_candidates(
     query: FeatureQuery,
     neighbours: Neighbours,
-    channels: Sequence[str],
+    channels: Mapping[str, str],
     config: AnnotateConfig,
     prior: str | None = None,
 ) -> Annotation:
@@ -211,7 +208,7 @@ def uncalibrated(
 def _common(
     query: FeatureQuery,
     neighbours: Neighbours,
-    channels: Sequence[str],
+    channels: Mapping[str, str],
     prior: str | None,
     config: AnnotateConfig,
 ) -> dict[str, Any]:
@@ -220,7 +217,7 @@ def _common(
     return {
         "feature": query.feature,
         "channels": labels,
-        "kinds": {label: KINDS.get(label, "evidence") for label in labels},
+        "kinds": {MATCH: "match", **({} if prior is None else {prior: "prior"}), **channels},
         "objective": config.objective,
         "nearest": neighbours.nearest,
         "matches": tuple(neighbours.matches.values()),

@@ -276,7 +276,7 @@ class FeatureQuery:
     tried : tuple of Hypothesis
         All for which molecules were looked up.
     found : int
-        Molecules before any were left out.
+        Number of candidates before the list was shortened to `max_candidates`.
     notes : tuple of str
     removed : mapping of str to int
         Candidates that cannot form the ion, by ion and reason (`mzseek.chem.ions.RULES`).
@@ -297,8 +297,8 @@ class FeatureQuery:
     mass_mismatches: int = 0
 
     @property
-    def kept(self) -> int:
-        """Molecules that are left."""
+    def n_candidates(self) -> int:
+        """Number of candidates, over all hypotheses."""
         return sum(map(len, self.molecules))
 
 

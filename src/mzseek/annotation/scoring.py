@@ -151,7 +151,7 @@ def _laid_out(
             for hypothesis, list_number in zip(query.hypotheses, list_numbers, strict=True):
                 spectra.append(with_ion(spectrum, hypothesis.adducts[number]))
                 list_of.append(list_number)
-            union.append(query.kept)
+            union.append(query.n_candidates)
     indexed = None
     if index is not None:
         rows = [row for row in map(row_of.__getitem__, table_order) if row >= 0]
@@ -187,7 +187,7 @@ def _ion_priors(query: FeatureQuery, confidence: Confidence) -> Floats:
     A molecule with a permanent charge can be no other ion than the one that it is.
     """
     if len(query.tried) == 1:
-        return np.zeros(query.kept)
+        return np.zeros(query.n_candidates)
     calibration = confidence.of(mode_of(query))
     shares = {tried.adduct: calibration.ion_prior(tried.adduct) for tried in query.tried}
     total = sum(shares.values())

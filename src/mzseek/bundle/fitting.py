@@ -400,10 +400,16 @@ def _weights(
     for mode, sign in MODES.items():
         numbers = confidence.of(sign)
         inside = modes == sign if numbers.own else np.ones(len(modes), np.bool_)
-        own = lists.select(inside)
-        log_odds = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
-        truth = np.asarray(own.identity) > 0
-        weights[mode] = fit_weight(_log_p(own, numbers), log_odds, own.counts, truth, own.molecule)
+        selected = lists.select(inside)
+        log_odds = _centred(odds[np.repeat(inside, lists.counts)], selected.counts)
+        truth = np.asarray(selected.identity) > 0
+        weights[mode] = fit_weight(
+            _log_p(selected, numbers),
+            log_odds,
+            selected.counts,
+            truth,
+            selected.molecule,
+        )
     return weights
 
 
@@ -420,13 +426,13 @@ def _measured(
     for mode, sign in MODES.items():
         inside = modes == sign
         if inside.any():
-            own, numbers = lists.select(inside), confidence.of(sign)
-            log_odds = _centred(odds[np.repeat(inside, lists.counts)], own.counts)
-            values = _log_p(own, numbers) + prior.weights[mode] * log_odds
-            p = posterior(values, own.counts)
+            selected, numbers = lists.select(inside), confidence.of(sign)
+            log_odds = _centred(odds[np.repeat(inside, lists.counts)], selected.counts)
+            values = _log_p(selected, numbers) + prior.weights[mode] * log_odds
+            p = posterior(values, selected.counts)
             by_mode[mode] = {
-                "hit_rates": hit_rates(own, values),
-                **calibration_of(own, p, prepared, numbers),
+                "hit_rates": hit_rates(selected, values),
+                **calibration_of(selected, p, prepared, numbers),
             }
     return by_mode
 

@@ -253,6 +253,7 @@ class Analogs(Channel):
     """
 
     name: ClassVar[str] = "analogs"
+    kind: ClassVar[str] = "analogy"
     options_type: ClassVar[type] = AnalogOptions
 
     def __init__(self, options: Any = None) -> None:

@@ -354,8 +354,8 @@ class Predictor:
                 )
             short = queries.keep(inside)
             for fitted in filter(self._reranks, self.channels):
-                found = spread_out(self._features_of(fitted, short, fold), inside)
-                selected.append(found[rows])
+                columns = spread_out(self._features_of(fitted, short, fold), inside)
+                selected.append(columns[rows])
         contributions = np.zeros((lists.total, len(selected)), np.float32)
         for ranker, of_part in parts:
             here = lists.repeat_per_list(of_part)

@@ -76,6 +76,9 @@ class Channel(ABC):
     ----------
     name : str
         Key in the registry.
+    kind : str
+        Kind of evidence that results add it to: ``evidence`` (the spectrum itself), ``analogy``
+        (reference spectra of other molecules) or ``prior`` (nothing of the spectrum).
     options_type : type
         A dataclass whose fields are made with `mzseek.core.registry.option`.
     pretrained : bool
@@ -113,6 +116,7 @@ class Channel(ABC):
     """
 
     name: ClassVar[str]
+    kind: ClassVar[str] = "evidence"
     options_type: ClassVar[type] = NoOptions
     pretrained: ClassVar[bool] = False
     reranks: ClassVar[bool] = False

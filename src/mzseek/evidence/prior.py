@@ -176,6 +176,7 @@ class Prior(Channel):
     """How much a candidate looks like molecules that were measured."""
 
     name: ClassVar[str] = "prior"
+    kind: ClassVar[str] = "prior"
     options_type: ClassVar[type] = PriorOptions
     sees_spectrum: ClassVar[bool] = False
     feature_names = ("measured",)

@@ -182,8 +182,10 @@ class Ranker(Tabular):
         )
         inside = _shortlist(contributions[:, :number], counts)
         short = Ragged(lists.sum(inside, np.int64))
-        kept = [values[inside] for values in features]
-        again = self._weighted(_with_standing(kept, number, short), modes, short.counts, True)
+        shortlisted = [values[inside] for values in features]
+        again = self._weighted(
+            _with_standing(shortlisted, number, short), modes, short.counts, True
+        )
         before, after = (
             values.sum(1, dtype=np.float64) for values in (contributions[inside, :number], again)
         )
@@ -341,12 +343,12 @@ def fit_ranker(
         # Lists whose truth is not on the shortlist have nothing to tell about ranking again.
         usable = np.flatnonzero(short.ragged.any(short.labels))
         rows = short.rows(usable)
-        kept = [values[inside][rows] for values in features]
+        shortlisted = [values[inside][rows] for values in features]
         short = short.only(usable)
         again = fit(
             labels,
             [*names[:number], *map(_names_with_standing, names[number:])],
-            _with_standing(kept, number, short.ragged),
+            _with_standing(shortlisted, number, short.ragged),
             short,
         )
         return replace(again, first=first)
@@ -396,13 +398,13 @@ def _with_standing(
     features: Sequence[npt.NDArray[np.floating]], number: int, lists: Ragged
 ) -> list[npt.NDArray[np.floating]]:
     """Features; from a channel on, also in units of their spread within each list."""
-    together = list(features[:number])
+    joined = list(features[:number])
     for values in features[number:]:
         centred = _centred(values, lists)
-        spread = np.sqrt(np.add.reduceat(centred**2, lists.starts, axis=0) / lists.counts[:, None])
-        unit = np.maximum(np.repeat(spread, lists.counts, axis=0), _MIN_SPREAD)
-        together.append(np.hstack([values, centred / unit]))
-    return together
+        scale = np.sqrt(np.add.reduceat(centred**2, lists.starts, axis=0) / lists.counts[:, None])
+        unit = np.maximum(np.repeat(scale, lists.counts, axis=0), _MIN_SPREAD)
+        joined.append(np.hstack([values, centred / unit]))
+    return joined
 
 
 def _names_with_standing(names: Sequence[str]) -> list[str]:

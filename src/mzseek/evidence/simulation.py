@@ -140,9 +140,9 @@ def _peaks(
     heights = np.add.reduceat(shares, starts) ** 2
     by_share = np.lexsort((-shares, np.repeat(np.arange(len(starts)), np.diff([*starts, len(mz)]))))
     best = by_share[starts]
-    kept = np.argsort(-heights, kind="stable")[:MAX_PEAKS]
-    kept = np.sort(kept[heights[kept] >= LEAST * heights.max()])
-    return mz[best][kept], heights[kept] / heights.max() * HIGHEST, order[best][kept]
+    peaks = np.argsort(-heights, kind="stable")[:MAX_PEAKS]
+    peaks = np.sort(peaks[heights[peaks] >= LEAST * heights.max()])
+    return mz[best][peaks], heights[peaks] / heights.max() * HIGHEST, order[best][peaks]
 
 
 def _formulas(

@@ -106,15 +106,15 @@ class Contaminants:
         sign = np.sign(spectrum.charge or 0)
         if sign and random.random() < _DOUBLY_CHARGED:
             centre = 2 * spectrum.precursor_mz - sign * _PROTON
-            donor = self._near(spectrum, molecule, centre, 2 * ISOLATION, random)
+            donor = self._drawn_within(spectrum, molecule, centre, 2 * ISOLATION, random)
             if donor is not None:
                 below = donor.mz < donor.precursor_mz - ISOLATION
                 if below.any():
                     return donor.mz[below], donor.intensities[below]
-        donor = self._near(spectrum, molecule, spectrum.precursor_mz, ISOLATION, random)
+        donor = self._drawn_within(spectrum, molecule, spectrum.precursor_mz, ISOLATION, random)
         return None if donor is None else (donor.mz, donor.intensities)
 
-    def _near(
+    def _drawn_within(
         self, spectrum: Spectrum, molecule: Hashable, centre: float, reach: float, random: Random
     ) -> Spectrum | None:
         """Draw a molecule in a window, and one of its spectra."""
@@ -215,9 +215,9 @@ def drop_weak(peaks: Peaks, random: Random) -> Peaks:
     low, high = np.log(MISSING_FLOOR)
     floor = np.exp(random.uniform(low, high))
     relative = intensities / intensities.max()
-    kept = random.random(len(mz)) > 1 / (1 + (relative / floor) ** 2)
-    kept[np.argmax(intensities)] = True
-    return mz[kept], intensities[kept]
+    is_kept = random.random(len(mz)) > 1 / (1 + (relative / floor) ** 2)
+    is_kept[np.argmax(intensities)] = True
+    return mz[is_kept], intensities[is_kept]
 
 
 def add_side_lobes(peaks: Peaks, random: Random) -> Peaks:

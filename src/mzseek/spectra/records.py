@@ -49,7 +49,7 @@ _LONGEST_NOTHING = 30  # with blanks around it
 
 
 def stated_instrument(metadata: Mapping[str, str]) -> str:
-    """What a spectrum says of its instrument, in one line."""
+    """Return the instrument stated in the metadata of a spectrum, in one line."""
     stated = (metadata.get(key, "").strip() for key in _STATES_INSTRUMENT)
     return ", ".join(filter(None, stated))
 

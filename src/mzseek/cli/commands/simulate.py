@@ -69,9 +69,9 @@ def simulate(
         state, _read(molecules, skip), adducts, energies, instrument, skip
     )
     if out.suffix.lower() == ".mgf":
-        number = write_mgf(out, (each.spectrum for each in simulated))
+        number = write_mgf(out, (predicted.spectrum for predicted in simulated))
     else:
-        number = write_msp(out, ((each.spectrum, each.formulas) for each in simulated))
+        number = write_msp(out, ((s.spectrum, s.formulas) for s in simulated))
     if as_json:
         print_json({"out": str(out), "spectra": number, "skipped": len(skipped)})
     else:
