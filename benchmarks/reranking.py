@@ -25,6 +25,7 @@ from mzseek.runs.predictions import Predictions, label_of
 from mzseek.runs.run import Run
 
 FOLD, HITS = "val", (1, 5, 20)
+ADDUCTS = ("[M+H]+", "[M-H]-")  # of the control: others have too few molecules
 
 
 def main() -> None:
@@ -87,7 +88,8 @@ def by_molecule(values, molecule):
 def control(run, prepared, setting, count):
     """The same with another molecule's spectrum, by the model that annotates new spectra."""
     model = EvidenceModel.open(run)
-    spectra = sample_spectra(prepared, prepared.in_fold(FOLD), 1)
+    usual = [q for q in prepared.in_fold(FOLD) if prepared.adduct(int(q)) in ADDUCTS]
+    spectra = sample_spectra(prepared, np.array(usual), 1)
     spectra = np.sort(np.random.default_rng(0).permutation(spectra)[:count])
     queries, identity = queries_from(prepared, spectra, setting)
     truth = (identity & IDENTITY_BITS["inchikey"]) > 0

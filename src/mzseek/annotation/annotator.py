@@ -635,7 +635,7 @@ def _with_tolerance(fitted: EvidenceModel, peaks: Tolerance | None) -> EvidenceM
     channels = [
         channel_from(channel.name, {**vars(channel.options), "ppm": max(peaks.ppm, 1e-6),
                                     "least": peaks.least})
-        if channel.needs_fragments else channel
+        if {"ppm", "least"} <= vars(channel.options).keys() else channel
         for channel in fitted.channels
     ]  # fmt: skip
     return replace(fitted, channels=channels)
