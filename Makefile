@@ -70,7 +70,8 @@ MOLECULES = --molecules $(DATA)/molecules.tsv.gz --sources massbank,chemicals --
 	--known $(DATA)/massbank_known.tsv.gz
 bundle: setup  ## the model bundle that comes with mzseek, from DATA=FOLDER; takes long
 	$(BIN)/mzseek model build $(DATA)/massbank.tsv.gz $(DATA)/massbank_more.tsv.gz \
-		$(MOLECULES) --leave-out NILU --work $(WORK) --out src/mzseek/data/bundle
+		$(MOLECULES) --leave-out NILU --channels fragments,analogs,intensities --augment 0 \
+		--work $(WORK) --out src/mzseek/data/bundle
 
 molecules: setup  ## only the molecule database of that bundle, from DATA=FOLDER
 	$(BIN)/mzseek model molecules src/mzseek/data/bundle $(MOLECULES)

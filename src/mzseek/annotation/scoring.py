@@ -246,7 +246,8 @@ def score_with_background(
     """Score the candidates of queries, and bundled molecules that they are compared with.
 
     Background molecules are scored in lists of their own, so that they do not change the ranking.
-    Both have the same analogs: a known molecule among the candidates is no analog of either.
+    Both have the same analogs: a known molecule among the candidates is no analog of either. The
+    background is not ranked again, which would leave the sum over it.
 
     Parameters
     ----------
