@@ -6,6 +6,7 @@ import sys
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -245,15 +246,23 @@ PERMANENT = {"[M]+", "[M]-", "[M]2+"}
 TRIED = {ion for ions in USUAL.values() for ion in ions}
 
 
+@lru_cache(maxsize=1)
+def _structure(smiles: str) -> tuple[set[str], int, bool, int]:
+    """Elements, hydrogens, whether all bonds are single, and net charge."""
+    molecule = Chem.MolFromSmiles(smiles)
+    return (
+        {atom.GetSymbol() for atom in molecule.GetAtoms()},
+        sum(atom.GetTotalNumHs() for atom in molecule.GetAtoms()),
+        not any(bond.GetBondTypeAsDouble() > 1 for bond in molecule.GetBonds()),
+        Chem.GetFormalCharge(molecule),
+    )
+
+
 def _is_impossible(smiles: str, adduct: str) -> bool:
     """By the structure, in other words than those of the rules."""
-    molecule = Chem.MolFromSmiles(smiles)
+    symbols, hydrogens, saturated, charge = _structure(smiles)
     parts = {name: number for number, name in parse_adduct(adduct).parts}
-    symbols = {atom.GetSymbol() for atom in molecule.GetAtoms()}
-    hydrogens = sum(atom.GetTotalNumHs() for atom in molecule.GetAtoms())
-    saturated = not any(bond.GetBondTypeAsDouble() > 1 for bond in molecule.GetBonds())
     polar = symbols & {"N", "O", "S", "P", "Se", "As"}
-    charge = Chem.GetFormalCharge(molecule)
     return (
         (adduct in PERMANENT and not charge)
         or (adduct in TRIED - PERMANENT and charge != 0)
