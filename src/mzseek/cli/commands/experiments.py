@@ -1,13 +1,14 @@
 """``mzseek reproduce`` and ``mzseek tune``."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mzseek.cli.errors import RESUME_SAME_COMMAND, resumable
-from mzseek.cli.options import Address, AsJson, EngineName, Jobs
+from mzseek.cli.options import AsJson, EngineOptions, options_of
 from mzseek.cli.output import new_table, plain, print_json, say, say_plain, show, watched
 from mzseek.core.errors import require
 
@@ -16,31 +17,37 @@ if TYPE_CHECKING:
     from mzseek.experiments.reproduce import Reproduced
 
 
-DropModels = Annotated[
-    bool,
-    typer.Option(
-        "--drop-models",
-        help="Remove weights and predictions of a run once it is measured; its numbers stay. A run "
-        "of full size takes up to a gigabyte.",
-    ),
-]
 Results = Annotated[Path, typer.Option(help="Folder for runs and results.")]
-Molecules = Annotated[
-    Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
-]
-Gpus = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="GPUs to use, one for each trial at a time; all by default, 0 for none.",
-        show_default=False,
-    ),
-]
+
+
+@dataclass
+class SweepOptions(EngineOptions):
+    """Options of every command that trains several models."""
+
+    gpus: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="GPUs to use, one for each trial at a time; all by default, 0 for none.",
+            show_default=False,
+        ),
+    ] = None
+    database: Annotated[
+        Path | None, typer.Option(help="Molecules that hard negatives are mined from.")
+    ] = None
+    drop_models: Annotated[
+        bool,
+        typer.Option(
+            "--drop-models",
+            help="Remove weights and predictions of a run once it is measured; its numbers stay. A "
+            "run of full size takes up to a gigabyte.",
+        ),
+    ] = False
 
 
 def _run(
-    experiments: "Sequence[Experiment]", scale: "Scale", out: Path, workers: dict[str, Any],
-    as_json: bool, *, data: Path | None, database: Path | None, drop_models: bool,
+    experiments: "Sequence[Experiment]", scale: "Scale", out: Path, data: Path | None,
+    how: SweepOptions, as_json: bool,
 ) -> None:  # fmt: skip
     """Run experiments, show their tables, and name the page to look at."""
     from mzseek.experiments.devices import engine_and_devices
@@ -52,17 +59,17 @@ def _run(
     worker, devices = None, None
     if any(kind_named(experiment.kind).plan(*experiment.at(scale)) for experiment in experiments):
         require("torch", "training")
-        worker, devices = engine_and_devices(**workers)
+        worker, devices = engine_and_devices(how.engine, how.jobs, how.address, how.gpus)
     mark_folder(out)
     with sole_writer(out / "results", "running experiments"), resumable(RESUME_SAME_COMMAND):
         site = None
         if any(kind_named(experiment.kind).needs_data for experiment in experiments):
             with watched() as progress:
-                site = Workspace.at(out, data, database, progress)
+                site = Workspace.at(out, data, how.database, progress)
         with watched() as progress:
             done = reproduce(
                 experiments, scale, site, out / "results" / scale.label, engine=worker,
-                devices=devices, drop_models=drop_models, progress=progress, say=say_plain,
+                devices=devices, drop_models=how.drop_models, progress=progress, say=say_plain,
             )  # fmt: skip
         for result in done:
             _show(result)
@@ -106,9 +113,7 @@ def _list(requested: bool) -> None:
     require("yaml", "reproducing")
     from mzseek.experiments import experiment_named, names
 
-    table = new_table()
-    for head in ("name", "in the paper", "what"):
-        table.add_column(head)
+    table = new_table("name", "in the paper", "what", left=3)
     for name in names():
         experiment = experiment_named(name)
         table_name = experiment.paper.partition(" (")[0]  # its label is for who has the source
@@ -118,19 +123,21 @@ def _list(requested: bool) -> None:
 
 
 def _plan(
-    experiments: "Sequence[Experiment]", scale: "Scale", as_json: bool, *,
-    data: Path | None, database: Path | None, drop_models: bool,
+    experiments: "Sequence[Experiment]", scale: "Scale", data: Path | None, how: SweepOptions,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Print runs, hours and disk of each experiment and of all; nothing is written."""
     from mzseek.experiments.cost import MASSSPECGYM, count_runs, estimate, fold_sizes
 
     folds = MASSSPECGYM if data is None and scale.name == "paper" else fold_sizes(data)
-    can_mine = data is None or database is not None
+    can_mine = data is None or how.database is not None
     named = {single.name: [single] for single in experiments} | {
         "all, shared runs once": [*experiments]
     }
     estimates = {
-        name: estimate(count_runs(group, scale, can_mine=can_mine), folds, drop_models=drop_models)
+        name: estimate(
+            count_runs(group, scale, can_mine=can_mine), folds, drop_models=how.drop_models
+        )
         for name, group in named.items()
     }
     if as_json:
@@ -142,9 +149,7 @@ def _plan(
             }
         )
         return
-    table = new_table()
-    for head in ("experiment", "runs", "core-hours", "longest run, h", "disk, GB, at most"):
-        table.add_column(head, justify="left" if head == "experiment" else "right")
+    table = new_table("experiment", "runs", "core-hours", "longest run, h", "disk, GB, at most")
     for name, cost in estimates.items():
         numbers = (f"{cost.hours:,.1f}", f"{cost.longest:,.1f}", f"{cost.disk / 1e9:,.1f}")
         table.add_row(plain(name), f"{cost.runs:,}", *numbers)
@@ -156,6 +161,7 @@ def _plan(
         say("Rows of hard negatives are not run: needs a database (--database DB)")
 
 
+@options_of(SweepOptions)
 def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(help="Experiments, as --list has them; all by default.")
@@ -175,12 +181,6 @@ def reproduce(
         ),
     ] = "text",
     out: Results = Path("reproduced"),
-    database: Molecules = None,
-    drop_models: DropModels = False,
-    jobs: Jobs = None,
-    gpus: Gpus = None,
-    engine: EngineName = "local",
-    address: Address = None,
     list_them: Annotated[
         bool,
         typer.Option(
@@ -191,6 +191,7 @@ def reproduce(
         bool, typer.Option("--plan", help="Estimate runs, hours and disk; start nothing.")
     ] = False,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Run the paper's tables and figures, with the published numbers beside.
 
@@ -206,28 +207,22 @@ def reproduce(
 
     size = with_variant(scale_named(scale), variant)
     chosen = [experiment_named(name) for name in dict.fromkeys(names or known())]
+    how = SweepOptions(**options)
     if plan:
-        _plan(chosen, size, as_json, data=data, database=database, drop_models=drop_models)
-        return
-    _run(
-        chosen, size, out, {"name": engine, "jobs": jobs, "address": address, "gpus": gpus},
-        as_json, data=data, database=database, drop_models=drop_models,
-    )  # fmt: skip
+        _plan(chosen, size, data, how, as_json)
+    else:
+        _run(chosen, size, out, data, how, as_json)
 
 
+@options_of(SweepOptions)
 def tune(
     grid: Annotated[
         Path, typer.Argument(help="A file that says what to train: rows, columns, protocol.")
     ],
     data: Annotated[Path, typer.Option(help="Data set (a folder, or its table).")],
     out: Results,
-    database: Molecules = None,
-    drop_models: DropModels = False,
-    jobs: Jobs = None,
-    gpus: Gpus = None,
-    engine: EngineName = "local",
-    address: Address = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Train a grid of one's own, choose on validation, and write the table.
 
@@ -241,7 +236,6 @@ def tune(
     from mzseek.experiments import Scale, read_experiment
 
     _run(
-        [read_experiment(grid)], Scale("tune", protocol="auto"), out,
-        {"name": engine, "jobs": jobs, "address": address, "gpus": gpus}, as_json, data=data,
-        database=database, drop_models=drop_models,
+        [read_experiment(grid)], Scale("tune", protocol="auto"), out, data,
+        SweepOptions(**options), as_json,
     )  # fmt: skip
