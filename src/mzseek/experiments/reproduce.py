@@ -33,7 +33,6 @@ from mzseek.experiments.tables import (
     latex,
     markdown,
 )
-from mzseek.export.figures import inline_svg
 from mzseek.export.report import write_page as fill
 from mzseek.io import StrPath, atomic_directory
 from mzseek.io.manifest import read_object
@@ -208,6 +207,8 @@ def write_page(out: Path) -> Path:
 
 def _section(folder: Path) -> dict[str, Any]:
     """Return the results in a folder as the page shows them."""
+    from mzseek.export.figures import inline_svg  # matplotlib is not needed for plans
+
     record = read_object(folder / RESULTS, ExperimentError, "run the experiment again")
     figure = folder / FIGURE
     return {
