@@ -13,8 +13,9 @@ made in two ways:
   other structure groups.
 
 One JSON object for each contributor with enough val molecules, and one for their means: HR@1, mean
-probability of the first candidate, calibration error in points, and what share the sets hold. Equal
-weights of molecules; positive mode.
+probability of the first candidate and the gap between the two, calibration error in points, what
+error probabilities that hold would have by chance on so few molecules, and what share the sets
+hold. Equal weights of molecules; positive mode.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from mzseek.decision import (
     fit_set_threshold,
     prediction_sets,
 )
+from mzseek.decision.calibration import BINS
 from mzseek.evidence.queries import Queries, TrainingSet
 from mzseek.spectra import Spectrum
 
@@ -165,13 +167,34 @@ def judged(
     highest, right = first_places(p[rows], counts, labels)
     held = Ragged(counts).any(inside[rows] & labels)
     sizes = Ragged(counts).sum(inside[rows].astype(np.float64))
+    accuracy, confidence = (
+        float(np.average(values, weights=weights)) for values in (right, highest)
+    )
     return {
-        "hit_rate@1": round(100 * float(np.average(right, weights=weights)), 1),
-        "confidence": round(100 * float(np.average(highest, weights=weights)), 1),
+        "hit_rate@1": round(100 * accuracy, 1),
+        "confidence": round(100 * confidence, 1),
+        "gap": round(100 * abs(confidence - accuracy), 1),
         "error": round(100 * calibration_error(p[rows], counts, labels, groups=molecule), 1),
+        "chance": round(100 * error_by_chance(highest, molecule), 1),
         "held": round(100 * float(np.average(held, weights=weights)), 1),
         "size": round(float(np.average(sizes, weights=weights)), 1),
     }
+
+
+def error_by_chance(
+    confidence: Floats, molecule: npt.NDArray[np.bytes_], draws: int = 200
+) -> float:
+    """Mean calibration error if probabilities held; spectra of a molecule are drawn together."""
+    random = np.random.default_rng(0)
+    names, index, counts = np.unique(molecule, return_inverse=True, return_counts=True)
+    weights = 1 / counts[index] / len(names)
+    bin_of = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    errors = []
+    for _ in range(draws):
+        right = random.random(len(names))[index] < confidence
+        gaps = np.bincount(bin_of, weights * (confidence - right), BINS)
+        errors.append(np.abs(gaps).sum())
+    return float(np.mean(errors))
 
 
 if __name__ == "__main__":
