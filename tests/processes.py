@@ -6,15 +6,17 @@ import signal
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
-    [
-        "mzseek.cli.app", "mzseek.cli.options", "mzseek.database.build", "mzseek.datasets.build",
-        "mzseek.datasets.prepare", "mzseek.evaluation.evaluate", "mzseek.evidence.fitting",
-        "mzseek.export.job", "mzseek.export.run_pages", "mzseek.models.encoders",
-        "mzseek.training.train", "torch._dynamo",  # imported by the first optimizer
-    ]
-)  # fmt: skip
+_CONTEXT = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+if hasattr(os, "fork"):
+    _CONTEXT.set_forkserver_preload(
+        [
+            "mzseek.cli.app", "mzseek.cli.options", "mzseek.database.build",
+            "mzseek.datasets.build", "mzseek.datasets.prepare", "mzseek.evaluation.evaluate",
+            "mzseek.evidence.fitting", "mzseek.export.job", "mzseek.export.run_pages",
+            "mzseek.models.encoders", "mzseek.training.train",
+            "torch._dynamo",  # imported by the first optimizer
+        ]
+    )  # fmt: skip
 _BEGIN = """
 import os, sys
 os.setsid()

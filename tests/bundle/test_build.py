@@ -92,6 +92,7 @@ def tables(licensed: Callable[..., Path]) -> list[Path]:
     return [one, licensed("two", lambda row: "CC0", adduct="[M-H]-", precursor_mz="150.5")]
 
 
+@pytest.mark.slow
 def test_data_sets_in_a_bundle_out(tables: list[Path], tmp_path: Path) -> None:
     said: list[str] = []
     channels = channels_from("analogs")

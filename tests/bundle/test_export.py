@@ -47,6 +47,7 @@ def test_a_library_of_ones_own_and_a_list_of_molecules(fitted_run: Run, tmp_path
     assert "CC BY-SA 4.0" in made.licence
 
 
+@pytest.mark.slow
 def test_molecules_replaced_later_give_the_same_bytes(
     fitted_run: Run, bundle: Bundle, tmp_path: Path
 ) -> None:

@@ -169,6 +169,7 @@ def test_it_can_learn_once_more_from_all_folds(
     assert performance == bundle.card["prior"]["with"]
 
 
+@pytest.mark.slow
 def test_a_ranker_that_has_it_gets_no_second_one(bundle: Bundle, small: Prepared, tmp_path) -> None:
     run = fit(small, channels_from("analogs,prior"), tmp_path / "run", jobs=1)
     assert fit_prior(run, small, bundle.confidence, FitOptions(), ["train"], jobs=1) is None

@@ -16,6 +16,7 @@ def contents_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes(
     fitted_run: Run, bundle_folder: Path, tmp_path: Path
 ) -> None:
@@ -32,6 +33,7 @@ def test_what_is_no_bundle_is_not_replaced(fitted_run: Run, tmp_path: Path) -> N
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
 
+@pytest.mark.slow
 def test_one_that_is_too_large_is_refused_and_not_written(
     fitted_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -374,6 +374,7 @@ def test_folds_without_cross_fitted_scores_are_not_evaluated(
         fitted_run.model  # noqa: B018
 
 
+@pytest.mark.slow
 def test_a_second_fit_in_small_batches_is_the_same(
     fitted_run: Run, small: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

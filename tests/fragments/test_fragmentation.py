@@ -82,6 +82,7 @@ def brute_force(smiles: str) -> dict[float, tuple[int, int]]:
     return best
 
 
+@pytest.mark.slow
 def test_fragments_are_those_of_all_sets_of_bonds() -> None:
     molecules = small_molecules()
     assert len(molecules) == 500

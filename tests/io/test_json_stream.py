@@ -100,6 +100,7 @@ def test_values_count_too_since_small_ones_take_much_memory(
     assert [text for _, text in members(data, 9)] == ["[1,2,3,4,5]", None, '{"a": 1}']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern", ['"aaaaaaaa', '\\"', "[],", "[", "[1,", "[[[[[[1]]]]]],", '{"a":', "           "]
 )

@@ -154,6 +154,7 @@ def test_every_reason_of_every_reader_has_a_code(tmp_path: Path) -> None:
     assert sum(map(len, codes.values())) > 80
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_reasons_met_in_real_files(shared: Path) -> None:
     found = {}

@@ -119,6 +119,7 @@ def test_bounds_of_the_whole_file(monkeypatch: pytest.MonkeyPatch) -> None:
         elements("<r>" + "".join(f"<a{n}/>" for n in range(40_000)) + "</r>")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["<a/>", "x", "<a>1</a>", '<a b="1"/>', "&lt;", "<!--x-->"])
 def test_megabytes_of_anything_take_seconds(unit: str) -> None:
     data = f"<r><scan>{unit * (3_000_000 // len(unit))}</scan></r>"

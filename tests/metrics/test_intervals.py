@@ -160,6 +160,7 @@ def test_intervals_of_rates_cover_as_often_as_they_say(rate: float, molecules: i
         assert covered < 0.985, "and not by being wide where percentiles do"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "molecules"), [(0.02, 24), (0.1, 24), (0.02, 200)])
 def test_molecules_with_several_spectra_are_covered_as_often(rate: float, molecules: int) -> None:
     rng = np.random.default_rng(5)

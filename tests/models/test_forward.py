@@ -69,6 +69,7 @@ def by_numpy(network: ForwardNetwork) -> float:
     return log_likelihood(logits, entries, PEAKS, noise, float(weights["width"][0]))
 
 
+@pytest.mark.slow
 def test_torch_and_numpy_give_the_same_likelihood() -> None:
     network = network_of().eval()
     torch.nn.init.normal_(network.embeddings.weight, std=0.3)
@@ -82,6 +83,7 @@ def test_arrays_have_the_shapes_of_the_channel() -> None:
     assert {name: array.shape for name, array in network_of().arrays().items()} == SHAPES
 
 
+@pytest.mark.slow
 def test_training_makes_the_spectrum_more_probable_and_repeats() -> None:
     def trained() -> float:
         network = network_of(seed=3)
