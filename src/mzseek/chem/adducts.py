@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mzseek.core.errors import AdductError
+from mzseek.core.text import shorten
 
 ELECTRON_MASS = 0.00054857990946
 
@@ -173,13 +174,13 @@ def parse_adduct(text: str, mode: str | None = None) -> Adduct:
     if not isinstance(text, str):
         raise AdductError(f"{text!r} is no adduct; {_EXPECTED}")
     if len(text) > _MAX_LENGTH:  # which the cache must not keep
-        raise AdductError(f"{text[:39] + '…'!r} is not an adduct; {_EXPECTED}")
+        raise AdductError(f"{shorten(text, 40)!r} is not an adduct; {_EXPECTED}")
     return _parse(text, mode)
 
 
 @lru_cache(maxsize=4096)
 def _parse(text: str, mode: str | None) -> Adduct:
-    shown = text if len(text) <= 40 else text[:39] + "…"
+    shown = shorten(text, 40)
     plain = text.strip().translate(_MARKS)
     match = _ADDUCT.fullmatch(_SHORTHANDS.get(plain, plain))
     if match is None or bool(match["open"]) != bool(match["close"]):

@@ -9,6 +9,7 @@ from rdkit import Chem
 
 from mzseek.chem.adducts import ELECTRON_MASS
 from mzseek.core.errors import MoleculeError
+from mzseek.core.text import shorten
 
 _ELEMENTS = frozenset(Chem.GetPeriodicTable().GetElementSymbol(n) for n in range(1, 119))
 # Up to uranium: what comes behind it is in no collection of molecules, so that the "no" of
@@ -71,7 +72,7 @@ def parse_formula(text: str) -> Formula:
 are
     """
     plain = "".join(str(text).translate(_SMALL).split())
-    shown = repr(plain if len(plain) <= 40 else plain[:39] + "…")
+    shown = repr(shorten(plain, 40))
     if not plain:
         raise MoleculeError("the formula is empty")
     if len(plain) > _MAX_LENGTH:

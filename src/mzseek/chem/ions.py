@@ -14,7 +14,7 @@ from functools import lru_cache
 from rdkit import Chem
 
 from mzseek.chem.adducts import ELECTRON_MASS, atoms_of, parse_adduct
-from mzseek.chem.molecules import parse_molecule
+from mzseek.chem.molecules import element_counts, parse_molecule
 from mzseek.core.errors import MoleculeError
 
 
@@ -52,7 +52,6 @@ _SOLVENTS = frozenset(("H2O", "NH3", "ACN", "C2H3N", "CH3CN", "MeOH", "CH3OH", "
                        "IsoProp", "DMSO"))  # fmt: skip
 
 _CHARGED_ATOM = re.compile(r"\[[^\]]*?([+-]+)(\d*)(?::\d+)?\]")
-_ELEMENT = re.compile(r"([A-Z][a-z]?)(\d*)")
 _LONE_PAIR = re.compile(r"(?:[NOSP](?![a-z])|Se|As|Te)")
 _HETEROATOM = re.compile(r"[ABD-GI-Z]|C[a-z]|H[a-z]")  # any element but C and H
 _HYDROGEN = re.compile(r"H(?![a-z])")
@@ -131,9 +130,9 @@ def _obstacles(needs: _Needs, smiles: str, formula: str, stated: bool) -> Iterat
         yield "anion"
     if needs.waters and not _loses_water(smiles, formula, needs.waters):
         yield "water"
-    if needs.ammonias and not ("N" in _counts(formula) and _structure(smiles).ammonias):
+    if needs.ammonias and not ("N" in element_counts(formula) and _structure(smiles).ammonias):
         yield "ammonia"
-    counts = _counts(formula) if needs.lost else {}
+    counts = element_counts(formula) if needs.lost else {}
     if any(counts.get(e, 0) * needs.molecules < n for e, n in needs.lost.items()):
         yield "atoms"
 
@@ -222,7 +221,7 @@ def _charge_obstacle(needs: _Needs, charge: int, stated: bool) -> str | None:
 
 def _base_obstacle(needs: _Needs, smiles: str, formula: str) -> str | None:
     if needs.cations > 1:
-        counts = _counts(formula)
+        counts = element_counts(formula)
         if sum(counts.get(e, 0) for e in ("N", "O", "S", "P", "Se", "As", "Te")) < needs.cations:
             return "charges"
     if _LONE_PAIR.search(formula):
@@ -250,7 +249,7 @@ def _acid_obstacle(needs: _Needs, smiles: str, formula: str) -> str | None:
 
 
 def _loses_water(smiles: str, formula: str, waters: int) -> bool:
-    if _counts(formula).get("O", 0) < waters:
+    if element_counts(formula).get("O", 0) < waters:
         return False
     plain = len(_PLAIN_OXYGEN.findall(smiles))
     if plain < waters and not _MAY_BE_WEAK.search(smiles):
@@ -284,11 +283,3 @@ def _structure(smiles: str) -> _Structure:
         len({match[0] for match in molecule.GetSubstructMatches(_BESIDE_ACCEPTOR)}),
         len(molecule.GetSubstructMatches(_OTHER_ACIDS)),
     )
-
-
-@lru_cache(maxsize=_CACHED)
-def _counts(formula: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for element, number in _ELEMENT.findall(formula):
-        counts[element] = counts.get(element, 0) + int(number or 1)
-    return counts

@@ -1,7 +1,7 @@
 """Parse, standardise, identify and describe molecules."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,11 +12,13 @@ from rdkit.Chem import Mol, rdMolDescriptors
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from mzseek.core.errors import MoleculeError, Reason
+from mzseek.core.text import shorten
 from mzseek.parallel.processes import restoring_sigint
 
 # The longest SMILES in public compound collections have a few thousand characters; ring search
 # and canonicalisation take minutes far beyond.
 MAX_SMILES = 5_000
+_ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 _INCHI = re.compile(r"(?:InChI\s*[=:]?\s*)?(1S?)/(\S.*)", re.IGNORECASE)
 
 
@@ -43,7 +45,7 @@ is greater than permitted
     text = smiles.strip()
     if not text:
         raise MoleculeError("SMILES is empty")
-    shown = text if len(text) <= 60 else text[:59] + "…"
+    shown = shorten(text)
     if len(text) > MAX_SMILES:
         raise MoleculeError(
             f"SMILES {shown!r} has {len(text):,} characters, expected at most {MAX_SMILES:,}"
@@ -319,6 +321,21 @@ def describe_molecules(molecules: Sequence[Mol]) -> list[DescribedMolecule]:
     return list(map(DescribedMolecule, smiles, formulas, masses, keys))
 
 
+@lru_cache(maxsize=65_536)
+def element_counts(formula: str) -> Mapping[str, int]:
+    """Return the number of atoms of each element in a formula as RDKit writes it.
+
+    Examples
+    --------
+    >>> element_counts("C2H6ClN+")
+    {'C': 2, 'H': 6, 'Cl': 1, 'N': 1}
+    """
+    counts: dict[str, int] = {}
+    for element, number in _ATOM.findall(formula):
+        counts[element] = counts.get(element, 0) + int(number or 1)
+    return counts
+
+
 def parse_structure(text: str) -> Mol:
     """Parse a SMILES or an InChI; raises `MoleculeError` as `parse_molecule` does."""
     if inchi_text(text):
@@ -345,7 +362,6 @@ _RDKIT = (
     "labuteASA", "tpsa", "chi0v", "chi1v", "hallKierAlpha", "kappa1",
 )  # fmt: skip
 DESCRIPTORS = (*ELEMENTS, OTHER, "charge", *_RDKIT)
-_ATOM = re.compile(r"([A-Z][a-z]?)(\d*)")
 _CHARGE = re.compile(r"([+-])(\d*)$")
 _INDEX = {element: index for index, element in enumerate(ELEMENTS)}
 
@@ -366,8 +382,8 @@ def descriptors(smiles: Sequence[str]) -> npt.NDArray[np.float32]:
     for row, text in zip(table, smiles, strict=True):
         molecule = parse_molecule(text)
         formula = rdMolDescriptors.CalcMolFormula(molecule)
-        for element, number in _ATOM.findall(formula):
-            row[_INDEX.get(element, len(ELEMENTS))] += int(number or 1)
+        for element, number in element_counts(formula).items():
+            row[_INDEX.get(element, len(ELEMENTS))] += number
         if charge := _CHARGE.search(formula):
             row[len(ELEMENTS) + 1] = int(f"{charge[1]}{charge[2] or 1}")
         row[-len(_RDKIT) :] = computed.ComputeProperties(molecule)

@@ -46,7 +46,7 @@ from mzseek.database.store import (
 from mzseek.io import StrPath, atomic_directory, atomic_file, content_hash, read_object, sole_writer
 from mzseek.io.arrays import save_array
 from mzseek.io.manifest import SourceGuard, check_fields, ensure_replaceable
-from mzseek.io.skipped import SKIPPED_FILE, write_skipped
+from mzseek.io.skipped import SKIPPED_FILE, reporter, write_skipped
 from mzseek.io.writing import disk_errors
 from mzseek.parallel import Engine, LocalEngine, Progress, silent
 from mzseek.version import __version__
@@ -430,7 +430,7 @@ def _make(
     unread: list[tuple[str, str]] = []
     guard = SourceGuard(sources.files)
     # Opens the files, so that unusable ones are refused before anything is written.
-    records = sources.read(lambda where, reason: unread.append((where, reason)))
+    records = sources.read(reporter(unread))
     fingerprint = str(options["fingerprint"])
     plan = {
         "fingerprint": fingerprint,

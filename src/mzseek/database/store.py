@@ -22,7 +22,7 @@ from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecules import BLOCK_LENGTH, parse_molecule, standardise
 from mzseek.core.errors import DatabaseError, MoleculeError, require
 from mzseek.core.ragged import ranges
-from mzseek.core.text import Table, Tabular
+from mzseek.core.text import Table, Tabular, shorten
 from mzseek.database.nearest import FILES as NEAREST
 from mzseek.database.nearest import Nearest
 from mzseek.database.records import fingerprint_bytes, packed, part_schema
@@ -397,8 +397,9 @@ class Database:
         try:
             return read(*what, **how)
         except (OSError, pa.ArrowException, ValueError, IndexError) as error:
+            reason = shorten(str(error) or type(error).__name__, 200)
             path = self.folder / MOLECULES
-            raise DatabaseError(f"{path}: is damaged ({_reason(error)}); {AGAIN}") from error
+            raise DatabaseError(f"{path}: is damaged ({reason}); {AGAIN}") from error
 
     def by_mass(
         self, mass: float, ppm: float = 10.0, *, cap: int | None = None,
@@ -612,7 +613,3 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _close(held: dict[str, int]) -> None:
     for descriptor in held.values():
         os.close(descriptor)
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -35,7 +35,7 @@ from mzseek.datasets.files import (
 from mzseek.datasets.options import BuildOptions
 from mzseek.io import StrPath, atomic_directory, sole_writer
 from mzseek.io.manifest import SourceGuard, ensure_replaceable
-from mzseek.io.skipped import SKIPPED_FILE, Report, Skipped, SkippedGroups, write_skipped
+from mzseek.io.skipped import SKIPPED_FILE, Report, Skipped, SkippedGroups, reporter, write_skipped
 from mzseek.io.writing import disk_errors
 from mzseek.library.build import described_spectra
 from mzseek.parallel import LocalEngine
@@ -370,10 +370,7 @@ def build_dataset(
         ensure_replaceable(out, KIND, [*paths, *files])
         guard = SourceGuard([*paths, *files])
         skipped: list[tuple[str, str]] = []
-
-        def report(where: str, reason: str) -> None:
-            skipped.append((where, reason))
-
+        report = reporter(skipped)
         annotated = read_annotated(
             paths, report, precursor_ppm=options.precursor_ppm, keep_stereo=options.keep_stereo,
             progress=progress,

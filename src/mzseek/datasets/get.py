@@ -1,6 +1,7 @@
 """`data get`: MassSpecGym's files from the Hugging Face hub, or from a folder that has them."""
 
 import os
+from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -42,12 +43,8 @@ def get_molecules(
     progress: Progress = silent,
 ) -> Path:  # fmt: skip
     """Download MassSpecGym's list of 118 million molecules into ``folder``."""
-    folder = Path(folder)
-    present = _present(folder, MOLECULES) if revision is None else None
-    if present is not None:
-        return present
-    with sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"):
-        return _download(folder, PAPER_S, MOLECULES, endpoint, revision, progress)
+    files = {"molecules": MOLECULES}
+    return _fetch(Path(folder), PAPER_S, files, endpoint, revision, progress)["molecules"]
 
 
 def get_massspecgym(
@@ -78,22 +75,34 @@ def get_massspecgym(
     BusyError, WriteError
         Another process is downloading into the folder, or it cannot be written.
     """
-    folder = Path(folder)
     check_name(FILES, version, "MassSpecGym", DatasetError)
-    names = FILES[version]
-    # A pinned revision is for the hub to compare with what is there.
-    paths = {part: _present(folder, name) if revision is None else None
-             for part, name in names.items()}  # fmt: skip
-    if not all(paths.values()):
+    paths = _fetch(Path(folder), version, FILES[version], endpoint, revision, progress)
+    return DatasetFiles(paths.pop("spectra"), paths)
+
+
+def _fetch(
+    folder: Path,
+    version: str,
+    names: Mapping[str, str],
+    endpoint: str | None,
+    revision: str | None,
+    progress: Progress,
+) -> dict[str, Path]:
+    """Return the paths of files, downloaded unless they are there."""
+
+    def present(name: str) -> Path | None:
+        # A pinned revision is compared by the hub with what is there.
+        return _present(folder, name) if revision is None else None
+
+    paths = {part: path for part, name in names.items() if (path := present(name))}
+    if len(paths) < len(names):
         with sole_writer(folder / "MassSpecGym", "downloading MassSpecGym"):
             for done, (part, name) in enumerate(names.items(), 1):
-                present = _present(folder, name) if revision is None else None
-                paths[part] = present or _download(
+                paths[part] = present(name) or _download(
                     folder, version, name, endpoint, revision, progress
                 )
                 progress("files", done, len(names))
-    files = {part: path for part, path in paths.items() if path is not None}
-    return DatasetFiles(files.pop("spectra"), files)
+    return {part: paths[part] for part in names}
 
 
 def _present(folder: Path, name: str) -> Path | None:

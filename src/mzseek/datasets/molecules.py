@@ -25,6 +25,7 @@ from mzseek.core.ragged import Ragged, pointers
 from mzseek.core.registry import FOLDS
 from mzseek.datasets.files import read_candidates, read_table
 from mzseek.datasets.layout import SAME_FINGERPRINT, SAME_INCHIKEY
+from mzseek.io.skipped import reporter
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
 from mzseek.spectra.binning import HIGH, LOW
@@ -306,9 +307,7 @@ def collect(
     def number_of(smiles: str) -> int:
         return numbers.setdefault(smiles, len(numbers))
 
-    def skip(where: str, reason: str) -> None:
-        skipped.append((where, reason))
-
+    skip = reporter(skipped)
     for spectrum in read_table(spectra, skip, intensity_floor):
         if not ((spectrum.mz >= low) & (spectrum.mz <= high)).any():
             reason = f"has no peak between m/z {low:g} and {high:g}"

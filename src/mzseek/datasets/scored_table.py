@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from mzseek.chem import fingerprints
 from mzseek.core.errors import InputError, MoleculeError
+from mzseek.core.text import shorten
 from mzseek.database.formats.tables import KNOWN
 from mzseek.decision import posterior
 from mzseek.io import StrPath, open_source
@@ -170,7 +171,7 @@ def _numbers(locations: list[str], column: str, texts: list[str]) -> npt.NDArray
     least = 0.0 if column == "probability" else -math.inf
     values = []
     for location, text in zip(locations, texts, strict=True):
-        shown = repr(text if len(text) <= 40 else text[:39] + "…") if text else "missing"
+        shown = repr(shorten(text, 40)) if text else "missing"
         try:
             value = float(text) if "_" not in text else float("no")  # Python reads "1_0" as 10
         except ValueError:

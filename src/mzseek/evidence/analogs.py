@@ -17,11 +17,11 @@ from mzseek.core.errors import EvidenceError
 from mzseek.core.registry import check_name, option
 from mzseek.evidence.model import Channel, ChannelState, ExtendedState, Features
 from mzseek.evidence.queries import Flags, Ints, Molecules, Queries, ReferenceSpectra, TrainingSet
-from mzseek.fragments.matching import in_threads
 from mzseek.library import Library
 from mzseek.library.library import WIDTH, analog_lists
 from mzseek.library.similarity import PeakLists, PrecursorIons, normalised, peak_lists
 from mzseek.parallel.engine import Progress, silent
+from mzseek.parallel.processes import in_threads
 from mzseek.similarity.packed import ReferenceSimilarity, fingerprint_hashes, pack_words
 from mzseek.spectra.spectrum import MAX_MZ
 

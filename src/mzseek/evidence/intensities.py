@@ -27,7 +27,7 @@ from mzseek.fragments.contexts import (
     describe,
     molecule_context,
 )
-from mzseek.fragments.matching import PPM, IonForms, PeakTable, in_threads
+from mzseek.fragments.matching import PPM, IonForms, PeakTable
 from mzseek.fragments.prediction import (
     BASES,
     CONDITIONS,
@@ -52,7 +52,7 @@ from mzseek.fragments.prediction import (
     width_of,
 )
 from mzseek.parallel.engine import Progress, silent
-from mzseek.parallel.processes import in_batches
+from mzseek.parallel.processes import in_batches, in_threads
 from mzseek.spectra import Spectrum
 from mzseek.spectra.records import instrument_kind
 

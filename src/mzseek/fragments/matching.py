@@ -1,11 +1,9 @@
 """Match peaks with fragments: ion forms, tolerances, scores of candidate lists."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
-from os import cpu_count
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from mzseek.core.errors import MzseekError
 from mzseek.core.ragged import pointers
 from mzseek.fragments.fragmentation import BONDS, HYDROGEN, PER_DALTON, FragmentColumns, nano_mass
 from mzseek.fragments.table import FragmentArrays, FragmentTable
+from mzseek.parallel import in_threads
 from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
@@ -219,16 +218,6 @@ def assign(
                     best[peak], nearest[peak] = weight, off
                     best_fragment[peak], best_form[peak] = fragment, form
     return best_fragment, best_form
-
-
-def in_threads(work: Callable[[int], None], count: int, threads: int | None = None) -> None:
-    """Work on 0 … count − 1; the kernels let go of Python's lock."""
-    threads = min(threads or cpu_count() or 1, max(count, 1))
-    if threads == 1:
-        list(map(work, range(count)))
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, range(count)))
 
 
 @dataclass(frozen=True, eq=False)

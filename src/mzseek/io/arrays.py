@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.core.text import shorten
+
 
 class _Sink:
     """Hides a file's descriptor, by which numpy would write and lose the reason of a failure."""
@@ -49,8 +51,7 @@ def load_array(
             # numpy.load would open archives and pickles, too.
             array: npt.NDArray[Any] = np.lib.format.open_memmap(str(path), mode="r")
     except Exception as damage:  # a damaged header makes numpy's parser raise nearly anything
-        reason = " ".join(str(damage).split())[:100]
-        raise error(f"{where}: cannot be read ({reason}){hint}") from damage
+        raise error(f"{where}: cannot be read ({shorten(str(damage), 100)}){hint}") from damage
     expected = tuple(shape)
     fits = array.ndim == len(expected) and all(
         n is None or length == n for length, n in zip(array.shape, expected, strict=True)

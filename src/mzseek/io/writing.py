@@ -86,13 +86,9 @@ def atomic_directory(target: Path) -> Iterator[Path]:
         It cannot be made, or the disk is full.
     """
     target = target.resolve()
-    prefix = f".{target.name}{_PARTIAL}{os.getpid()}-"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(target)
+    with _making(target):
+        prefix = f".{target.name}{_PARTIAL}{os.getpid()}-"
         partial = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-    except OSError as error:
-        raise WriteError(target, f"cannot be made ({error.strerror})") from error
     try:
         with _terminate_as_interrupt(), disk_errors(target):
             yield partial
@@ -100,6 +96,17 @@ def atomic_directory(target: Path) -> Iterator[Path]:
             publish(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _making(target: Path) -> Iterator[None]:
+    """Make the parent of ``target`` and remove leftovers; an `OSError` names ``target``."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target)
+        yield
+    except OSError as error:
+        raise WriteError(target, f"cannot be made ({error.strerror})") from error
 
 
 @contextlib.contextmanager
@@ -113,15 +120,11 @@ def atomic_file(target: Path) -> Iterator[Path]:
     """
     target = target.resolve()
     # The suffix stays, since writers choose compression by it.
-    unique = f"{os.getpid()}-{secrets.token_hex(4)}-{''.join(target.suffixes[-2:])}"
-    partial = target.with_name(f".{target.name}{_PARTIAL}{unique}")
+    partial = _hidden_sibling(target, f"-{''.join(target.suffixes[-2:])}")
     if target.is_dir():
         raise WriteError(target, "is a folder, expected a file to write")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(target)
-    except OSError as error:
-        raise WriteError(target, f"cannot be made ({error.strerror})") from error
+    with _making(target):
+        pass
     try:
         with disk_errors(target):
             yield partial

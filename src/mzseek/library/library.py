@@ -1,8 +1,6 @@
 """A library of reference spectra: open, check, search for matches and analogs."""
 
-import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pyarrow.parquet as pq
 
 from mzseek.core.errors import LibraryError
 from mzseek.core.registry import check_name
-from mzseek.core.text import Table, Tabular
+from mzseek.core.text import Table, Tabular, shorten
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, check_range, load_array
 from mzseek.io.manifest import Manifest
@@ -34,7 +32,7 @@ from mzseek.library.similarity import (
     peak_lists,
     search_range,
 )
-from mzseek.parallel import Progress, silent
+from mzseek.parallel import Progress, in_threads, silent
 from mzseek.spectra import Spectrum, as_spectra, bin_peaks
 from mzseek.spectra.spectrum import MAX_MZ
 
@@ -201,16 +199,12 @@ class Index:
         shape = (count, top)
         best = BestMatches(np.full(shape, -1, np.int64), np.zeros(shape), np.zeros(shape, np.int64))
 
-        def work(start: int) -> None:
-            end = min(start + _CHUNK, count)
+        def work(chunk: int) -> None:
+            start, end = chunk * _CHUNK, min((chunk + 1) * _CHUNK, count)
             sides = queries, self._library, self._by_peak, self._by_loss
             search_range(start, end, *sides, rules, best)
 
-        if threads is None:
-            has_affinity = hasattr(os, "sched_getaffinity")
-            threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, range(0, count, _CHUNK)))
+        in_threads(work, -(-count // _CHUNK), threads)
         return best
 
 
@@ -239,7 +233,6 @@ class Library(Tabular):
     def __init__(
         self, folder: Path, manifest: dict[str, Any], peaks: PeakLists, ions: PrecursorIons,
         molecule_of: npt.NDArray[np.integer], records: pa.Table, molecules: pa.Table,
-        *, is_stored: bool = False,
     ) -> None:  # fmt: skip
         self.folder, self.manifest, self.peaks, self.ions = folder, manifest, peaks, ions
         self.molecule_of = np.asarray(molecule_of, np.int32)
@@ -251,15 +244,14 @@ class Library(Tabular):
             (MOLECULES, molecules, MOLECULE_SCHEMA, molecule_count),
         ):
             if not table.schema.equals(schema) or len(table) != length:
-                where = folder / name if is_stored else folder
-                raise LibraryError(f"{where}: has other columns or rows than expected; {AGAIN}")
+                reason = "has other columns or rows than expected"
+                raise LibraryError(f"{folder / name}: {reason}; {AGAIN}")
         lengths = {len(ions.precursors), len(ions.modes), len(molecule_of)}
         if lengths != {spectra} or len(peaks.weights) != len(peaks.values):
             raise LibraryError(f"{folder}: has arrays of other lengths than expected; {AGAIN}")
-        where = folder / POINTERS if is_stored else folder
-        check_pointers(peaks.pointers, len(peaks.values), where, LibraryError, AGAIN)
-        where = folder / MOLECULE_OF if is_stored else folder
-        check_range(molecule_of, 0, len(molecules), where, LibraryError, AGAIN)
+        length = len(peaks.values)
+        check_pointers(peaks.pointers, length, folder / POINTERS, LibraryError, AGAIN)
+        check_range(molecule_of, 0, len(molecules), folder / MOLECULE_OF, LibraryError, AGAIN)
 
     @classmethod
     def from_arrays(
@@ -313,10 +305,8 @@ class Library(Tabular):
             try:
                 return pq.read_table(folder / name)
             except (OSError, pa.ArrowException) as error:
-                reason = " ".join(str(error).split())[:100]
-                raise LibraryError(
-                    f"{folder / name}: cannot be read ({reason}); {AGAIN}"
-                ) from error
+                reason = f"cannot be read ({shorten(str(error), 100)})"
+                raise LibraryError(f"{folder / name}: {reason}; {AGAIN}") from error
 
         return cls(
             folder,
@@ -330,7 +320,6 @@ class Library(Tabular):
             array(MOLECULE_OF, np.int32, spectra),
             table(RECORDS),
             table(MOLECULES),
-            is_stored=True,
         )
 
     def add(self, paths: StrPath | Sequence[StrPath], *, progress: Progress = silent) -> "Library":

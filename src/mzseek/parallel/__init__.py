@@ -1,7 +1,7 @@
-"""Long work: in batches, in processes or on a cluster, and how far it has got."""
+"""Work in threads, in processes or on a cluster, and its progress."""
 
 from mzseek.parallel.engine import Channel, Engine, Log, Progress, no_log, silent
-from mzseek.parallel.processes import LocalEngine, OpenedOnce, in_batches
+from mzseek.parallel.processes import LocalEngine, OpenedOnce, in_batches, in_threads
 from mzseek.parallel.ray import ENGINES, RayEngine, engine_named
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "RayEngine",
     "engine_named",
     "in_batches",
+    "in_threads",
     "no_log",
     "silent",
 ]

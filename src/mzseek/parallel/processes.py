@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -303,3 +304,19 @@ def in_batches(
     batches = [items[start : start + size] for start in range(0, len(items), size)]
     engine = LocalEngine(1 if len(batches) <= 1 else jobs)
     yield from zip(batches, engine.results(work, batches), strict=True)
+
+
+def in_threads(work: Callable[[int], None], count: int, threads: int | None = None) -> None:
+    """Call ``work`` with 0 to ``count`` − 1 in threads, for functions that release the GIL.
+
+    Takes all cores of this process by default.
+    """
+    if threads is None:
+        has_affinity = hasattr(os, "sched_getaffinity")
+        threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    if min(threads, count) <= 1:
+        for index in range(count):
+            work(index)
+        return
+    with ThreadPoolExecutor(min(threads, count)) as pool:
+        list(pool.map(work, range(count)))

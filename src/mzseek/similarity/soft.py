@@ -36,18 +36,14 @@ def soft_cosine(prediction: Tensor, target: Target) -> Tensor:
 def soft_tanimoto(prediction: Tensor, target: Target) -> Tensor:
     """Product form ``ŷᵀy / (‖ŷ‖₁ + ‖y‖₁ − ŷᵀy)`` of each prediction with its target."""
     size = size_rows(target, prediction.dtype)
-    return _tanimoto_from(dot_rows(prediction, target), prediction.sum(1), size)
+    dot, total = dot_rows(prediction, target), prediction.sum(1)
+    return _ratio(dot, total + size - dot, both_zero=(total == 0) & (size == 0))
 
 
 def _cosine_from(dot: Tensor, length: Tensor, size: Tensor) -> Tensor:
     """Cosine from a dot product, a prediction's norm, and the bits of a fingerprint."""
     # The root of a product of the two squares would have a gradient of 0/0 at a zero vector.
     return _ratio(dot, length * size.sqrt(), both_zero=(length == 0) & (size == 0))
-
-
-def _tanimoto_from(dot: Tensor, total: Tensor, size: Tensor) -> Tensor:
-    """Tanimoto from a dot product and the two sums."""
-    return _ratio(dot, total + size - dot, both_zero=(total == 0) & (size == 0))
 
 
 def _ratio(above: Tensor, below: Tensor, *, both_zero: Tensor) -> Tensor:

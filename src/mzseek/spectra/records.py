@@ -169,19 +169,16 @@ def parse_time(text: str) -> tuple[float, str] | None:
     return number, unit
 
 
-def time_in_seconds(text: str, unit: str = "") -> float | None:
-    """Seconds of a retention time; ``unit`` holds for a text that has none.
-
-    None where the text is no time, or where nothing tells its unit.
+def time_in_seconds(text: str) -> float | None:
+    """Return the seconds of a retention time; None for no time, or one without a unit.
 
     Examples
     --------
-    >>> time_in_seconds("2.5 min"), time_in_seconds("150"), time_in_seconds("150", "s")
-    (150.0, None, 150.0)
+    >>> time_in_seconds("2.5 min"), time_in_seconds("150")
+    (150.0, None)
     """
     time = parse_time(text)
-    unit = (time[1] or unit) if time else ""
-    return time[0] * TIME_UNITS[unit] if time and unit else None
+    return time[0] * TIME_UNITS[time[1]] if time and time[1] else None
 
 
 def with_time_unit(text: str, unit: str) -> str:

@@ -16,6 +16,7 @@ from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from mzseek.core.errors import InputError, MzseekError, Reason
 from mzseek.core.registry import check_name
+from mzseek.core.text import shorten
 from mzseek.database.records import MoleculeRecord, Reader
 from mzseek.io import Source
 from mzseek.io.skipped import Report
@@ -304,8 +305,8 @@ def _opened(path: Path) -> Iterator[CalamineWorkbook]:
     except PasswordError as error:
         raise InputError(path, "has a password, expected a workbook without one") from error
     except (CalamineError, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(path, f"is damaged, or no workbook ({reason[:200]})") from error
+        reason = shorten(str(error) or type(error).__name__, 200)
+        raise InputError(path, f"is damaged, or no workbook ({reason})") from error
 
 
 def _rows(book: CalamineWorkbook, sheet: str) -> Iterator[tuple[int, list[str]]]:
@@ -418,8 +419,8 @@ def _values(path: Path, column: pa.Array) -> list[Any]:
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return InputError(path, f"damaged or cut short ({reason[:200]})")
+    reason = shorten(str(error) or type(error).__name__, 200)
+    return InputError(path, f"damaged or cut short ({reason})")
 
 
 def _text_parquet(value: Any) -> str:
