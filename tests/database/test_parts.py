@@ -42,7 +42,7 @@ def test_chunks_hold_all_records_sorted_by_mass(tmp_path: Path) -> None:
         assert masses == sorted(masses)
         places += table["place"].to_pylist()
     assert sorted(places) == [n for n in range(15) if n % 5 != 4]
-    assert [where for where, _ in parts.read_rejects(chunks)] == ["line 4", "line 9", "line 14"]
+    assert [where for where, _ in parts.read_skipped(chunks)] == ["line 4", "line 9", "line 14"]
     isomers = [MoleculeRecord("a", text) for text in ("CCCO", "COCC", "CC(C)O")]
     parts, _ = described(tmp_path / "isomers", isomers)
     assert parts.read(0).rows(0, 3)["place"].to_pylist() == [0, 1, 2]
@@ -101,7 +101,7 @@ def test_a_part_of_something_else_is_never_merged(tmp_path: Path, what: str) -> 
     assert parts.done(0, 6)
     assert not parts.done(1, 6)
     with pytest.raises(DatabaseError, match="is a part of another build"):
-        list(parts.read_rejects(2))
+        list(parts.read_skipped(2))
 
 
 def test_a_part_that_has_changed_or_holds_another_number_of_records_is_made_again(
@@ -140,16 +140,16 @@ def test_a_damaged_list_of_rejects_is_one_line_and_its_chunk_is_made_again(
     tmp_path: Path, damage: str
 ) -> None:
     parts, chunks = described(tmp_path / "parts", records())
-    whole = list(parts.read_rejects(chunks))
+    whole = list(parts.read_skipped(chunks))
     path = parts.skipped_path(0)
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
     with pytest.raises(DatabaseError) as caught:
-        list(parts.read_rejects(chunks))
+        list(parts.read_skipped(chunks))
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
     assert not parts.done(0, 6)
     again, chunks = described(tmp_path / "parts", records())
-    assert list(again.read_rejects(chunks)) == whole
+    assert list(again.read_skipped(chunks)) == whole
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[" * 100_000, b"[1]", b"\xff", b"9" * 5_000])

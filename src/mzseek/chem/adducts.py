@@ -126,7 +126,7 @@ class Adduct:
         return _implied_charge(self.parts)
 
     def precursor_mz(self, mass: float) -> float:
-        """m/z of this ion of a molecule of exact mass ``mass``."""
+        """Return the m/z of this ion of a molecule of exact mass ``mass``."""
         _require_positive(mass, "exact mass")
         mz = self.slope * mass + self.offset
         if mz <= 0:
@@ -134,7 +134,7 @@ class Adduct:
         return mz
 
     def neutral_mass(self, mz: float) -> float:
-        """Exact mass of the molecule whose ion of this form has this m/z."""
+        """Return the exact mass of the molecule whose ion of this form has this m/z."""
         _require_positive(mz, "m/z")
         mass = (mz - self.offset) / self.slope
         if mass <= 0:
@@ -143,7 +143,7 @@ class Adduct:
 
 
 def known_adducts() -> tuple[str, ...]:
-    """Adducts that mzseek knows by name; others are understood if they are well formed."""
+    """Return the adducts that mzseek knows by name; other well-formed ones are understood."""
     return _KNOWN
 
 
@@ -294,7 +294,7 @@ def _require_positive(value: float, what: str) -> None:
 
 
 def _parts(text: str) -> list[tuple[int, str]]:
-    """Signed number and name of each part."""
+    """Return signed number and name of each part."""
     return [
         ((1 if sign == "+" else -1) * int(number or 1), part)
         for sign, number, part in _PART.findall(text)
@@ -327,7 +327,7 @@ def _stated_charge(text: str, mode: str | None) -> int:
 
 
 def _implied_charge(parts: list[tuple[int, str]]) -> int | None:
-    """Charge that the parts bring along, or None where one of them leaves it open."""
+    """Return the charge that the parts bring along, or None where one of them leaves it open."""
     if any(part not in _PART_CHARGES for _, part in parts):
         return None
     return sum(number * _PART_CHARGES[part] for number, part in parts)

@@ -83,7 +83,7 @@ def _bond(bond: Bond, rings: list[set[int]], positions: Positions) -> tuple[int,
 
 
 def _side(bond: Bond, begin: int, end: int, rings: list[set[int]], positions: Positions) -> int:
-    """Where the second line of a double bond goes: into its smallest ring, or to its neighbours."""
+    """Return the side of a double bond's second line: into its smallest ring, or to neighbours."""
     around = [ring for ring in rings if begin in ring and end in ring]
     if around:
         adjacent = min(around, key=len)

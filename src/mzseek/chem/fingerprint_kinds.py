@@ -168,7 +168,7 @@ class Joined(Fingerprint):
 
 
 def _in_canonical_order(molecule: Mol) -> Mol:
-    """A molecule with its atoms as its canonical SMILES without stereo has them."""
+    """Renumber atoms in the order of the canonical SMILES without stereo."""
     plain = Mol(molecule)
     Chem.RemoveStereochemistry(plain)
     Chem.MolToSmiles(plain)
@@ -213,7 +213,7 @@ def map4_bits(molecule: Mol, bits: int = 4096) -> npt.NDArray[np.uint16]:
 
 
 def _environment(molecule: Mol, atom: int, radius: int) -> str:
-    """SMILES of the atoms within `radius` bonds, rooted at `atom`; empty if no bond is that far."""
+    """Return SMILES of the atoms within `radius` bonds of `atom`; empty if no bond is that far."""
     bonds = Chem.FindAtomEnvironmentOfRadiusN(molecule, radius, atom)
     atom_map: dict[int, int] = {}
     environment = Chem.PathToSubmol(molecule, bonds, atomMap=atom_map)

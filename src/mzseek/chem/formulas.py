@@ -40,7 +40,7 @@ class Formula:
         return float(atoms - self.charge * ELECTRON_MASS)
 
     def __str__(self) -> str:
-        """Carbon, hydrogen, then the alphabet, and the charge: Hill order as RDKit writes it."""
+        """Write Hill order as RDKit does: carbon, hydrogen, then the alphabet, and the charge."""
         first = [symbol for symbol in ("C", "H") if symbol in self.counts]
         order = [*first, *sorted(set(self.counts) - set(first))]
         atoms = "".join(s + (str(self.counts[s]) if self.counts[s] > 1 else "") for s in order)
@@ -115,7 +115,7 @@ def _element_counts(atoms: list[tuple[str, str]], shown: str) -> dict[str, int]:
 
 
 def _readings(atoms: str) -> Iterator[list[tuple[str, str]]]:
-    """Ways to take letters of any case for elements, at most `_MAX_READINGS`."""
+    """Yield ways to read letters of any case as elements, at most `_MAX_READINGS`."""
     ways: list[list[list[tuple[str, str]]]] = []
     for letters, number in _LETTERS.findall(atoms):
         split = islice(_symbols(letters), _MAX_READINGS)
@@ -126,7 +126,7 @@ def _readings(atoms: str) -> Iterator[list[tuple[str, str]]]:
 
 
 def _symbols(letters: str) -> Iterator[list[str]]:
-    """Ways to cut letters into symbols of elements, single letters first."""
+    """Yield ways to cut letters into symbols of elements, single letters first."""
     ends = {len(letters)}  # positions from which the rest can be cut
     for start in range(len(letters) - 1, -1, -1):
         if any(_symbol(letters, start, n) and start + n in ends for n in (1, 2)):
@@ -144,14 +144,14 @@ def _symbols(letters: str) -> Iterator[list[str]]:
 
 
 def _symbol(letters: str, start: int, size: int) -> str:
-    """The element of so many letters from a position; empty where there is none."""
+    """Return the element of ``size`` letters from a position; empty if there is none."""
     text = letters[start : start + size].capitalize()
     # CD4 may be meant as deuterated: not a reading to give, but one that leaves a choice.
     return text if len(text) == size and (text in _USUAL or text == "D") else ""
 
 
 def _distinct(readings: Iterator[list[tuple[str, str]]], shown: str) -> list[dict[str, int]]:
-    """The first two formulas that differ."""
+    """Return the first two formulas that differ."""
     seen: list[dict[str, int]] = []
     for reading in readings:
         counts = _element_counts(reading, shown)

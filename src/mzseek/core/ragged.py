@@ -61,11 +61,11 @@ class Ragged:
         return np.add.reduceat(values, self.starts, dtype=dtype)
 
     def max(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Maximum of each list."""
+        """Return the maximum of each list."""
         return np.maximum.reduceat(values, self.starts) if len(self) else values[:0]
 
     def min(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Minimum of each list."""
+        """Return the minimum of each list."""
         return np.minimum.reduceat(values, self.starts) if len(self) else values[:0]
 
     def any(self, flags: Flags) -> Flags:

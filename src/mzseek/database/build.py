@@ -190,7 +190,7 @@ class Parts:
         """Open a chunk's molecules."""
         return _arrow_part(self.arrow(chunk))
 
-    def read_rejects(self, chunks: int) -> Iterator[tuple[str, str]]:
+    def read_skipped(self, chunks: int) -> Iterator[tuple[str, str]]:
         """Yield skipped records in the order of the sources."""
         for chunk in range(chunks):
             yield from ((where, reason) for where, reason in self._metadata(chunk)["rejects"])
@@ -452,7 +452,7 @@ def _make(
                 records, fingerprint, parts, engine, progress, total,
                 keep_stereo=options["keep_stereo"], before_writing=guard.ensure_unchanged,
             )  # fmt: skip
-            refused = list(parts.read_rejects(chunks))
+            refused = list(parts.read_skipped(chunks))
             described = [parts.read(chunk) for chunk in range(chunks)]
             new = sum(len(part.masses) for part in described)
             if new + len(refused) != read:

@@ -489,7 +489,7 @@ class Database:
         return ranges(low, high)
 
     def collections(self) -> list[str]:
-        """Names of the sources that its molecules come from."""
+        """Return the names of the sources of its molecules."""
         names: set[str] = set()
         for batch in self.batches(["sources"], _AT_ONCE):
             names.update(pc.unique(pc.list_flatten(batch["sources"])).to_pylist())

@@ -301,19 +301,19 @@ class _Matcher:
         self.atoms_of_row: dict[int, tuple[tuple[int, ...], int]] = {}
 
     def assign(self, mz: Floats, tolerances: Floats, weights: Floats) -> tuple[Ints, Ints]:
-        """Row and ion form of the fragment that explains each peak best, −1 for none."""
+        """Return row and ion form of the best fragment of each peak, −1 for none."""
         fragments = columns_of(self.values[self.distinct], self.codes[self.distinct])
         fragment, form = assign((mz, tolerances), self.forms.arrays, fragments, weights)
         return np.where(fragment >= 0, self.distinct[fragment], -1), form
 
     def mz_and_electrons(self, row: Ints | int, form: Ints | int) -> tuple[Any, Any]:
-        """m/z of fragments as ions, and their electrons."""
+        """Return the m/z of fragments as ions, and their electrons."""
         mz = self.values[row, 0] / PER_DALTON + self.forms.shifts[form]
         electrons = (self.values[row, 1] >> HYDROGEN_BITS) + self.forms.electrons[form]
         return mz / np.abs(self.forms.charges[form]), electrons
 
     def mass_error(self, mz: Floats, row: Ints, form: Ints) -> tuple[float, float] | None:
-        """Median and half width, in ppm, of the errors of assigned peaks; None of too few."""
+        """Return median and half width, in ppm, of the errors of assigned peaks; None for few."""
         peaks = np.flatnonzero(row >= 0)
         if len(peaks) < MIN_ASSIGNED:
             return None
@@ -353,7 +353,7 @@ class _Matcher:
         )
 
     def _atoms(self, row: int) -> tuple[tuple[int, ...], int]:
-        """Atoms of the fragment, and how many fragments of its mass have as few cleavages.
+        """Return a fragment's atoms, and the number of fragments of its mass and cleavages.
 
         Of several the one whose atoms come first in RDKit's canonical ranks, which do not depend
         on the order of atoms.
@@ -373,7 +373,7 @@ class _Matcher:
 
 
 def _parts(graph: AtomGraph, broken: set[int]) -> list[frozenset[int]]:
-    """Connected parts of a molecule without some bonds, that touch all of these."""
+    """Return connected parts of a molecule without some bonds that touch all of these."""
     neighbours: dict[int, list[int]] = {atom: [] for atom in range(len(graph.units))}
     for bond, (begin, end) in enumerate(graph.bonds.tolist()):
         if bond not in broken:
@@ -397,7 +397,7 @@ def _parts(graph: AtomGraph, broken: set[int]) -> list[frozenset[int]]:
 def _formula(
     graph: AtomGraph, atoms: tuple[int, ...], hydrogens: int, carried: tuple[str, ...]
 ) -> str:
-    """Hill formula of a fragment with hydrogens moved and atoms carried."""
+    """Return the Hill formula of a fragment with hydrogens moved and atoms carried."""
     counts: Counter[tuple[str, int]] = Counter({("H", 0): hydrogens})
     counts.update((symbol, 0) for symbol in carried)
     held = [hydrogen for hydrogen, host in graph.hosts.items() if host in atoms]

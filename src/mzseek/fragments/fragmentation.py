@@ -70,7 +70,7 @@ def graph_of(molecule: Mol) -> AtomGraph:
 
 @lru_cache(maxsize=4096)
 def _unit(number: int, isotope: int, hydrogens: int) -> tuple[int, int]:
-    """Mass, and electrons and hydrogens, of an atom with hydrogens on it."""
+    """Return mass, and electrons and hydrogens, of an atom with its hydrogens."""
     mass = nano_mass(number, isotope) + hydrogens * nano_mass(HYDROGEN)
     held = hydrogens + (number == HYDROGEN and not isotope)
     return mass, ((number + hydrogens) << HYDROGEN_BITS) + held
@@ -78,7 +78,7 @@ def _unit(number: int, isotope: int, hydrogens: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=4096)
 def nano_mass(number: int, isotope: int = 0) -> int:
-    """Mass of an atom in nanodaltons, of its most abundant isotope where none is named.
+    """Return the mass of an atom in nanodaltons, of its most abundant isotope where none is named.
 
     Examples
     --------
@@ -110,7 +110,7 @@ _EXACT_LABELS = 62  # cycles that have a bit each; beyond, labels are random num
 
 @compiled
 def rooted(atoms: int, bonds: npt.NDArray[np.int32]) -> tuple[Ints, Ints, Ints, Ints]:
-    """A depth-first forest.
+    """Build a depth-first forest.
 
     Returns, for each atom: when it was reached, the last that was reached below it, its part of
     the molecule; and for each bond the atom below it, −1 where it is not in the forest.
@@ -211,7 +211,7 @@ def _within(inner: int, outer: int, reached: Ints, last: Ints) -> bool:
 
 @compiled
 def _odd_side(cut: Ints, tree: Tree) -> Ints:
-    """Sums over the atoms that lie below an odd number of the cut's bonds.
+    """Return the sums over atoms below an odd number of the cut's bonds.
 
     Subtrees contain one another or do not meet: each adds its sums or takes them away, by the
     number of the cut's subtrees around it.
@@ -231,7 +231,7 @@ def _odd_side(cut: Ints, tree: Tree) -> Ints:
 
 @compiled
 def _between(bridge: int, cut: Ints, side: Ints, whole: Ints, tree: Tree) -> Ints:
-    """Sums of what lies between a bond outside rings and a cut of two ring bonds.
+    """Return the sums of the part between a bond outside rings and a cut of two ring bonds.
 
     `side` and `whole` are the sums of the cut's odd side and of the part of the molecule.
     """
@@ -250,7 +250,7 @@ def _between(bridge: int, cut: Ints, side: Ints, whole: Ints, tree: Tree) -> Int
 
 @compiled
 def _groups(labels: Ints) -> tuple[Ints, Ints]:
-    """Ring bonds in order of their labels, and where each label begins."""
+    """Sort ring bonds by label; return them and where each label begins."""
     order = np.argsort(labels, kind="mergesort")
     first = 0
     while first < len(order) and labels[order[first]] == 0:
@@ -280,7 +280,7 @@ def _third(ring: Ints, starts: Ints, labels: Ints, first: int, second: int) -> i
 
 @compiled
 def count_rows(labels: Ints, bond_part: Ints, parts: int) -> Ints:
-    """How many rows `listed` makes of 0, 1, 2 and 3 cleavages."""
+    """Count the rows that `listed` makes of 0, 1, 2 and 3 cleavages."""
     ring, starts = _groups(labels)
     bridges = np.zeros(parts, np.int64)
     for b in range(len(labels)):
@@ -314,7 +314,7 @@ def _put(rows: Rows, at: int, sums: Ints, code: int, broken: tuple[int, int, int
 def _list_bridges(
     bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, max_cleavages: int, rows: Rows
 ) -> int:
-    """Fragments of up to two bonds outside rings, and whole parts."""
+    """List fragments of up to two bonds outside rings, and whole parts."""
     below, reached, last, sums = tree
     at = 0
     for part in range(len(wholes)):
@@ -347,7 +347,7 @@ def _list_rings(
     labels: Ints, bridges: Ints, bond_part: Ints, wholes: Ints, tree: Tree, max_cleavages: int,
     rows: Rows, at: int,
 ) -> int:  # fmt: skip
-    """Fragments that two or three ring bonds cut out, alone or with a bond outside rings."""
+    """List fragments cut out by two or three ring bonds, or two and one outside rings."""
     ring, starts = _groups(labels)
     for group_a in range(len(starts) - 1):
         group = ring[starts[group_a] : starts[group_a + 1]]
@@ -415,7 +415,7 @@ def listed(
 
 @compiled
 def distinct(values: Ints, codes: npt.NDArray[np.int8]) -> Ints:
-    """Rows of distinct mass, rising: of each the one with the fewest cleavages."""
+    """Return rows of distinct mass, rising: of each the one with the fewest cleavages."""
     order = np.argsort(values[:, 0] * 8 + codes, kind="mergesort")
     rows = np.empty(len(order), np.int64)
     count = 0
@@ -513,14 +513,14 @@ def pieces(smiles: str, cleavages: int = MAX_CLEAVAGES) -> Fragments:
 
 
 def fragments_of_graph(graph: AtomGraph, cleavages: int = MAX_CLEAVAGES) -> Fragments:
-    """Fragments of a molecule that is a graph already."""
+    """Find the fragments of a molecule graph."""
     values, codes, _, complete = listed(graph.units, graph.bonds, cleavages, MAX_FRAGMENT_ROWS)
     rows = distinct(values, codes)
     return Fragments(*columns_of(values[rows], codes[rows]), int(complete), cleavages)
 
 
 def columns_of(values: Ints, codes: npt.NDArray[np.int8]) -> FragmentColumns:
-    """Masses, codes, hydrogens and electrons of fragments."""
+    """Return masses, codes, hydrogens and electrons of fragments."""
     hydrogens = (values[:, 1] & ((1 << HYDROGEN_BITS) - 1)).astype(np.int32)
     electrons = (values[:, 1] >> HYDROGEN_BITS).astype(np.int32)
     return values[:, 0] / PER_DALTON, codes, hydrogens, electrons

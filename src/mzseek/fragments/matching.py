@@ -117,7 +117,7 @@ def peak_table(
     least: float = LEAST,
     at_precursor: float = AT_PRECURSOR,
 ) -> PeakTable:
-    """Peaks of spectra, each with the ions that its fragments can be.
+    """Make a table of the peaks of spectra, with their ion forms.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def peak_table(
 
 
 def plausible() -> Floats:
-    """Weights of explanations before any were learned, shape `KINDS`.
+    """Return default weights of explanations, shape `KINDS`.
 
     Fewer cleavages weigh more, radicals half as much, and each hydrogen moved beyond the first
     takes some away: an order of explanations, not a probability.
@@ -166,7 +166,7 @@ def plausible() -> Floats:
 
 
 def checked_weights(weights: npt.ArrayLike | None) -> Floats:
-    """Weights of explanations as the kernels read them; `plausible` where there are none."""
+    """Check weights of explanations; `plausible` by default."""
     table = plausible() if weights is None else np.ascontiguousarray(weights, np.float64)
     if table.shape != KINDS or np.isnan(table).any():
         raise MzseekError(f"weights have shape {table.shape}, expected {KINDS} numbers")
@@ -180,7 +180,7 @@ def assign(
     fragments: FragmentColumns,
     weights: Floats,
 ) -> tuple[Ints, Ints]:
-    """The fragment and the ion form that explain each peak best, −1 for none.
+    """Find the fragment and ion form that explain each peak best, −1 for none.
 
     Peaks: m/z, tolerances; forms: charges, hydrogens, shifts, electrons; fragments: masses, codes,
     hydrogens, electrons. Peaks and fragments rise, so each form needs one walk along both.
@@ -314,7 +314,7 @@ def _pairs(
     weights: Floats,
     firsts: tuple[int, int],
 ) -> Any:
-    """Pairs of one spectrum; `firsts` are the indices of its first candidate and first peak."""
+    """Find the pairs of one spectrum, whose first candidate and peak have the indices `firsts`."""
     mz, _ = peaks
     charges, moved, shifts, form_electrons = forms
     starts, masses, codes, hydrogens, electrons = fragments

@@ -151,7 +151,7 @@ def join_tables(tables: Sequence[FragmentTable]) -> FragmentTable:
 
 
 def _stacked(results: Sequence[Fragments | str], cleavages: int) -> FragmentTable:
-    """Fragments one after the other; a text says why a molecule has none."""
+    """Concatenate fragments; a text is the reason why a molecule has none."""
     parsed = [fragments for fragments in results if isinstance(fragments, Fragments)]
     complete = [_SKIPPED if isinstance(result, str) else result.cleavages for result in results]
     columns: dict[str, Any] = {
@@ -164,7 +164,7 @@ def _stacked(results: Sequence[Fragments | str], cleavages: int) -> FragmentTabl
 
 
 def _batch(smiles: Sequence[str], cleavages: int) -> list[Fragments | str]:
-    """Fragments of each molecule, or why there are none."""
+    """Find the fragments of each molecule, or the reason why there are none."""
     results: list[Fragments | str] = []
     for text in smiles:
         try:

@@ -19,7 +19,7 @@ _STRING = r'"(?:[^"\\]++|\\.)*+"'
 
 
 def _group(inner: str) -> str:
-    """Pattern of a pair of brackets with text, strings and such groups inside."""
+    """Return a pattern of a pair of brackets with text, strings and such groups inside."""
     return rf'[\[{{](?:[^"\[\]{{}}]++|{_STRING}{inner})*+[\]}}]'
 
 

@@ -241,7 +241,7 @@ def greedy_cosine(
 
 @compiled
 def shared_entropy(weight: float, other: float) -> float:
-    """What two peaks add to twice the similarity: f(a + b) − f(a) − f(b), f(x) = x log₂ x."""
+    """Return f(a + b) − f(a) − f(b), f(x) = x log₂ x: the share of two peaks in 2 · similarity."""
     total = weight + other
     added: float = total * np.log2(total) - weight * np.log2(weight) - other * np.log2(other)
     return added

@@ -66,7 +66,7 @@ def _sizes(rows: Words) -> Ints:
 
 
 def _row_tanimoto(row: Words, others: Words, other_bits: Ints) -> Floats:
-    """Similarities of one row, by numpy: three loops of Python's own would take minutes."""
+    """Return similarities of one row by numpy, where loops are not compiled."""
     common = np.bitwise_count(row & others).sum(1, dtype=np.int64)
     either = np.bitwise_count(row).sum(dtype=np.int64) + other_bits - common
     return np.where(either > 0, common / np.maximum(either, 1), 1.0)
@@ -91,7 +91,7 @@ def _fill(
 
 @compiled
 def bit_count(word: np.uint64) -> np.int64:
-    """Bits that are set, by halves: compilers know this form, and put one instruction for it."""
+    """Count set bits, by halves: compilers replace this form by one instruction."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + (
         (word >> np.uint64(2)) & np.uint64(0x3333333333333333)

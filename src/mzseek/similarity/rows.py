@@ -75,13 +75,13 @@ def bit_agreement_of(
 
 
 def _floats(*arrays: npt.ArrayLike) -> list[Floats]:
-    """Arrays of floats: small integers would overflow in a sum of two sizes."""
+    """Convert to floats: small integers would overflow in a sum of two sizes."""
     plain = [np.asarray(array) for array in arrays]
     return [values if values.dtype.kind == "f" else values.astype(np.float64) for values in plain]
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """Quotient that is 1 where the denominator is 0: nothing on either side is agreement."""
+    """Divide; 1 where the denominator is 0: two empty vectors agree."""
     shape = np.broadcast_shapes(numerator.shape, denominator.shape)
     ones = np.ones(shape, dtype=np.result_type(numerator, denominator))
     return np.divide(numerator, denominator, out=ones, where=denominator != 0)
@@ -237,7 +237,7 @@ def _statistics(
     *,
     binary: bool = False,
 ) -> list[Values]:
-    """Statistics of two matrices, one value for each row each, computed block by block."""
+    """Compute statistics of pairs of rows, block by block."""
     blocks = [of_block(a, b) for a, b in _blocks(rows, others, binary)]
     if not blocks:
         empty = np.empty((0, 1))

@@ -9,14 +9,14 @@ Target = Tensor | SparseRows
 
 
 def dot_rows(prediction: Tensor, target: Target) -> Tensor:
-    """Row by row, the dot product with a dense or a sparse target, shape (rows,)."""
+    """Return the dot product of each row with its dense or sparse target, shape (rows,)."""
     if isinstance(target, SparseRows):
         return gather_dot(prediction, target, torch.ones_like(target.starts))
     return (prediction * target).sum(1)
 
 
 def size_rows(target: Target, dtype: torch.dtype) -> Tensor:
-    """Row by row, the sum of a target's entries: how many bits are set."""
+    """Return the number of set bits of each target."""
     if isinstance(target, SparseRows):
         return target.sizes.to(dtype)
     return target.sum(1).to(dtype)

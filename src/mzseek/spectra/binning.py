@@ -55,7 +55,7 @@ def bin_peaks(
     high: float = HIGH,
     normalise: bool = True,
 ) -> "csr_array":
-    """Concatenated peaks of many spectra to one sparse row a spectrum.
+    """Bin concatenated peaks of many spectra to one sparse row a spectrum.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def bin_peaks(
 def _in_one_order(
     cells: npt.NDArray[np.int64], intensities: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Peaks by cell, those of one cell by intensity.
+    """Sort peaks by cell, those of one cell by intensity.
 
     Sums in floating point depend on the order of their terms, and the order of a file's peaks
     must not show. Clean spectra arrive sorted, and few cells get more than one peak.
@@ -124,7 +124,7 @@ def bin_spectra(
     high: float = HIGH,
     normalise: bool = True,
 ) -> "csr_array":
-    """One spectrum or many to sparse rows, one a spectrum (see `bin_peaks`).
+    """Bin one spectrum or many to sparse rows, one a spectrum (see `bin_peaks`).
 
     A spectrum without a peak in range gives an empty row.
 

@@ -182,7 +182,7 @@ def recognise(source: Source) -> SpectrumFormat:
 
 
 def _records(source: Path | Source | InputError, opened: Opened | None) -> Iterator[Record]:
-    """Records of one source of several; a single faulty one where it cannot be read."""
+    """Return the records of one source of several; one with the reason if it is unreadable."""
     try:
         if isinstance(source, InputError):
             raise source
@@ -193,7 +193,7 @@ def _records(source: Path | Source | InputError, opened: Opened | None) -> Itera
 
 
 def _read_source(source: Source, kind: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
-    """Records of one source; damage ends it with a record that says so."""
+    """Yield the records of one source; damage ends it with a record of the reason."""
     if opened is not None:
         opened(source.name, kind.label)
     count = 0

@@ -193,7 +193,7 @@ def with_time_unit(text: str, unit: str) -> str:
 
 
 def parse_charge(text: str) -> tuple[int, bool] | None:
-    """Size and whether a sign was written, of ``1+``, ``+1``, ``1``, ``2-``, ``--``, ``-1+``.
+    """Parse a charge (``1+``, ``+1``, ``1``, ``2-``, ``--``, ``-1+``) and whether it is signed.
 
     Returns ``(charge, sign was written)``, or None where the charge is unknown (0). A charge
     without a sign is positive, unless the ion mode or the adduct says otherwise.
@@ -217,7 +217,7 @@ def parse_charge(text: str) -> tuple[int, bool] | None:
 
 
 def parse_ion_mode(text: str) -> str | None:
-    """``"positive"``, ``"negative"``, or None where the text tells neither."""
+    """Return ``"positive"``, ``"negative"``, or None for another text."""
     modes = (("positive", _POSITIVE_MODE), ("negative", _NEGATIVE_MODE))
     return next((mode for mode, pattern in modes if pattern.fullmatch(text.strip())), None)
 
@@ -401,7 +401,7 @@ _PLAIN = re.compile(r"(?:[ \t]*+[\d.eE+-]++[ \t]++[\d.eE+-]++[ \t]*+\n)*+")
 
 
 def parse_peak_lines(lines: Sequence[str], numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """m/z and intensity of lines with one peak each; further columns are ignored.
+    """Parse m/z and intensity of lines with one peak each; further columns are ignored.
 
     Columns are divided by white space or semicolons, or by a comma where both numbers have
     decimal points (``100.1,200.5``). ``numbers`` are the lines' numbers in the file, for messages.
@@ -637,7 +637,7 @@ def _adduct(record: Record, mode: str | None) -> Adduct | None:
 
 
 def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> tuple[int | None, str]:
-    """Signed charge (None where none is stated), and the contradiction that was decided, if any.
+    """Return the signed charge (None if not stated), and the contradiction that was resolved.
 
     All sizes must agree. The sign is that of the ion where one is stated, since programs write
     ``CHARGE=1+`` and an ion mode by default; then that of the ion mode, if only a plus is against
@@ -668,7 +668,7 @@ def _charge(record: Record, adduct: Adduct | None, mode: str | None) -> tuple[in
 
 
 def _stated_ion(record: Record, adduct: Adduct | None) -> list[tuple[str, int]]:
-    """Ions that the adduct fields state, with their charges; ``[M+?]+`` states only that."""
+    """Return the ions of the adduct fields with their charges, all that ``[M+?]+`` states."""
     if adduct is not None:
         return [(f"adduct {adduct.name}", adduct.charge)]
     ions = []

@@ -111,7 +111,7 @@ def is_spectrum(value: Any) -> bool:
 def clean_peaks(
     mz: npt.ArrayLike, intensities: npt.ArrayLike, floor: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
-    """Sorted peaks of positive intensity; refuses what no instrument measures.
+    """Sort peaks and drop those of zero intensity; refuse what no instrument measures.
 
     Peaks of zero intensity are padding and are left out. A peak that is not finite or is negative
     shows that the record is damaged, and the record is refused whole.

@@ -223,7 +223,7 @@ class Summary:
         return self.read + self.skipped.total
 
     def peak_counts(self) -> tuple[float, int, int] | None:
-        """Median, smallest and largest number of peaks; None where nothing was read."""
+        """Return median, smallest and largest number of peaks; None if nothing was read."""
         if not self.read:
             return None
         counts = sorted(self._peaks)

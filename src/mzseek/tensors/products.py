@@ -143,7 +143,7 @@ class _Product(torch.autograd.Function):
 
 
 def product(rows: SparseRows, weight: Tensor, *, may_defer: bool = False) -> Tensor:
-    """Rows times a matrix: for each row, the sum of the matrix rows where it has an entry.
+    """Multiply rows with a matrix: sum the matrix rows where each row has an entry.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class _GatherDot(torch.autograd.Function):
 
 
 def gather_dot(dense: Tensor, rows: SparseRows, counts: Tensor) -> Tensor:
-    """For each sparse row, the sum of its list's dense row over the sparse row's entries.
+    """Sum, for each sparse row, its list's dense row over the sparse row's entries.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ class _WeightedProduct(torch.autograd.Function):
 
 
 def weighted_product(dense: Tensor, rows: SparseRows, counts: Tensor, weight: Tensor) -> Tensor:
-    """``(dense[list of i] ⊙ rows[i]) @ weight`` for each candidate i.
+    """Compute ``(dense[list of i] ⊙ rows[i]) @ weight`` for each candidate i.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class _MappedNorm(torch.autograd.Function):
 
 
 def mapped_norm(rows: SparseRows, weight: Tensor, bias: Tensor) -> Tensor:
-    """``‖row W + b‖`` of each row of ones, shape (rows,), with gradients for W and b.
+    """Compute ``‖row W + b‖`` of each row of ones, shape (rows,), with gradients for W and b.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def _is_molecule(text: str) -> bool:
 
 
 def _smiles_first(line: str) -> tuple[str, str, str]:
-    """Molecule, identifier and name of ``SMILES title`` or ``SMILES<tab>id<tab>name``."""
+    """Return molecule, identifier and name of ``SMILES title`` or ``SMILES<tab>id<tab>name``."""
     text, _, rest = line.strip().replace("\t", " \t", 1).partition(" ")
     if rest.lstrip().startswith("|"):  # CXSMILES
         rest = rest.lstrip()[1:].partition("|")[2]
@@ -93,13 +93,13 @@ def _smiles_first(line: str) -> tuple[str, str, str]:
 
 
 def _id_first(line: str) -> tuple[str, str, str]:
-    """Molecule, identifier and name of ``id<tab>SMILES`` or ``id<tab>SMILES<tab>name``."""
+    """Return molecule, identifier and name of ``id<tab>SMILES`` or ``id<tab>SMILES<tab>name``."""
     first, text, *rest = [*line.strip("\r\n").split("\t", 2), ""]
     return molecule_text(text), *_labels([first, *rest])
 
 
 def _cell_of(mark: str, column: int, line: str) -> tuple[str, str, str]:
-    """Molecule, identifier and name of cells between marks, the molecule in one of them."""
+    """Return molecule, identifier and name of cells, the molecule in one of them."""
     cells = split_row(line, mark) or line.split(mark)
     if len(cells) < 2 or column >= len(cells):
         return "", "", ""
@@ -107,7 +107,7 @@ def _cell_of(mark: str, column: int, line: str) -> tuple[str, str, str]:
 
 
 def _labels(texts: list[str]) -> tuple[str, str]:
-    """Identifier and name among the texts beside a molecule, by how the first of them looks.
+    """Recognise identifier and name among the texts beside a molecule.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def _is_name(text: str) -> bool:
 def _read(
     source: Source, split: Split, has_header: bool, report: Report, origin: str
 ) -> Iterator[MoleculeRecord]:
-    """Records of a list, line by line."""
+    """Yield records of a list, line by line."""
 
     def skip(number: int, reason: str) -> None:
         report(f"{source.name}: line {number}", reason)

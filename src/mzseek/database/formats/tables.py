@@ -181,15 +181,8 @@ def text_reader(source: Source, named: Mapping[str, str]) -> Reader | None:
     if table is None:
         return None
     if _is_export(table.names, named):
-        columns = {}
-        for meaning, name in _EXPORTED_COLUMNS.items():
-            column = find_column(source.name, table.names, [name])
-            columns[meaning] = EXPORTED.index(name) if column is None else column
-        feature_columns = find_columns(
-            source.name, table.names, {FEATURE: USUAL} if FEATURE in named else {}
-        )
-        if FEATURE in feature_columns:
-            columns[FEATURE] = feature_columns[FEATURE]
+        exported = _EXPORTED_COLUMNS | {meaning: USUAL for meaning in named if meaning == FEATURE}
+        columns = find_columns(source.name, table.names, exported)
         return partial(_read, table, columns, True)
     columns = find_columns(source.name, table.names, named)
     require_columns(source.name, table.names, columns, named)

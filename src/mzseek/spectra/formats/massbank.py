@@ -85,7 +85,7 @@ def read(source: Source) -> Iterator[Record]:
 
 
 def _with_unit(retention_time: str) -> str:
-    """A retention time without a unit: minutes, as contributors mean it, unless it is too long.
+    """Add the unit of a retention time without one: minutes by custom, unless it is too long.
 
     Examples
     --------

@@ -111,7 +111,7 @@ def _finish(record: Record, peaks: PeakBlock, header: Record) -> Record:
 
 
 def _take_adduct_from_name(record: Record) -> None:
-    """GNPS libraries write the adduct behind the name: ``NAME=Fuberidazole M-H``.
+    """Take the adduct from the name, as in GNPS libraries: ``NAME=Fuberidazole M-H``.
 
     A collision energy may follow it (``Quercetin [M+H]+ - 40.0 eV``).
     """

@@ -128,7 +128,7 @@ def _add_entry(record: Record, key: str, value: str) -> None:
 
 
 def _add_peaks(record: Record, peaks: PeakBlock, number: int, line: str) -> None:
-    """Peaks of a line: ``mz intensity "note"``, ``mz intensity; mz intensity`` or ``mz:int``."""
+    """Add peaks: ``mz intensity "note"``, ``mz intensity; mz intensity`` or ``mz:int``."""
     text = _COLON_PEAK.sub(" ", _ANNOTATION.sub(" ", line))
     if ";" in text:
         for part in filter(str.strip, text.split(";")):

@@ -74,7 +74,7 @@ def decode_array(
 
 
 def _inflate(data: bytes, max_size: int) -> bytes:
-    """Unpacked bytes; never more than `max_size` are unpacked."""
+    """Unpack bytes, at most `max_size`."""
     unpacker = zlib.decompressobj()
     unpacked = unpacker.decompress(data, max_size + 1)
     if len(unpacked) > max_size:
@@ -222,7 +222,7 @@ def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
 
 
 def _short_id(native_id: str) -> str:
-    """Scan number of Thermo's native ids; others as they are.
+    """Return the scan number of Thermo's native ids; others as they are.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def _add_precursor(record: Record, precursor: Element, groups: Groups) -> None:
 
 
 def _parameters(element: Element, groups: Groups) -> Parameters:
-    """Values of the parameters directly inside an element, those of its groups included."""
+    """Return the parameters directly inside an element, those of its groups included."""
     parameters: Parameters = {}
     for child in element.children:
         attributes = child.attributes
