@@ -199,6 +199,8 @@ class Annotation:
     ppm, least : float
         Tolerance of peaks that candidates were scored with: the larger of `ppm` of the m/z and
         `least`.
+    processed : Feature or None
+        The feature with its masses recalibrated, as it was scored; None where nothing was done.
     """
 
     feature: Feature
@@ -223,6 +225,7 @@ class Annotation:
     mass_mismatches: int = 0
     ppm: float = PPM
     least: float = LEAST
+    processed: Feature | None = None
 
     @property
     def best(self) -> Candidate | None:
@@ -258,11 +261,14 @@ class Annotation:
     def peaks_of(self, candidate: Candidate | None) -> tuple[tuple[Explanation, ...], ...]:
         """Return the peaks of each spectrum, with the fragments of a candidate that explain them.
 
-        Without a candidate no peak is explained.
+        Without a candidate no peak is explained. m/z are as measured, errors as recalibrated.
         """
         if candidate is not None and candidate.peaks:
             return candidate.peaks
-        return explained_spectra(self.feature, candidate, self.ppm, self.least)
+        explained = explained_spectra(
+            self.processed or self.feature, candidate, self.ppm, self.least
+        )
+        return tuple(map(_as_measured, self.feature.spectra, explained))
 
     def with_details(self, number: int) -> "Annotation":
         """Return it with peaks and structures of the first candidates by rank computed."""
@@ -381,6 +387,14 @@ def explained_spectra(
         return tuple(Explanation(mz, *nothing, intensity, 0.0, 0) for mz, intensity in peaks)
 
     return tuple(map(explained, feature.spectra))
+
+
+def _as_measured(spectrum: Spectrum, explained: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
+    """Return explained peaks under the m/z that were measured."""
+    return tuple(
+        row if row.mz == mz else row._replace(mz=mz)
+        for row, mz in zip(explained, spectrum.mz.tolist(), strict=True)
+    )
 
 
 class FragmentSmiles:

@@ -24,11 +24,19 @@ from mzseek.annotation.candidates import (
     library_source,
 )
 from mzseek.annotation.confidence import check_share, expected_share
-from mzseek.annotation.config import INSTRUMENTS, LIBRARY, NO_PRIOR, AnnotateConfig, Tolerance
+from mzseek.annotation.config import (
+    AUTO,
+    INSTRUMENTS,
+    LIBRARY,
+    NO_PRIOR,
+    AnnotateConfig,
+    Tolerance,
+)
 from mzseek.annotation.features import Feature
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.query import FeatureQuery, ask
 from mzseek.annotation.reading import Features, Named, SpectrumFiles, SpectrumList
+from mzseek.annotation.recalibration import mass_error_curve
 from mzseek.annotation.references import Neighbours, add_library_candidates, neighbours
 from mzseek.annotation.scoring import mode_of, peak_tolerance, score_with_background
 from mzseek.bundle import Bundle
@@ -56,6 +64,7 @@ from mzseek.parallel import Engine, LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import OpenedOnce
 from mzseek.spectra import Spectrum
+from mzseek.spectra.recalibration import describe_curves
 from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
 
 if TYPE_CHECKING:
@@ -71,6 +80,7 @@ _CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share
 MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
 _PEEKED = 100  # records at the beginning of each file that are looked at
+_MIDDLE_MZ, _COARSE = 200.0, 0.05  # m/z: wider tolerances are of low-resolution instruments
 _EXPLAINS_NOTHING, _FEW_EXPLAINED = 0.02, 5  # share of the intensity; fewer features tell nothing
 
 
@@ -206,6 +216,8 @@ class Annotator:
         progress("reading", 0, None)
         if not isinstance(spectra, Features):
             spectra = Features(spectra, self.config, skipped)
+        progress("mass errors", 0, None)
+        self.recalibrate(spectra)
         return AnnotationRun(
             self, spectra, reporter(skipped), was_done, done, first, engine or LocalEngine(),
             progress,
@@ -268,13 +280,34 @@ class Annotator:
                     share=self.expected_share,
                 )
             )  # fmt: skip
-        tolerance = peak_tolerance(self.fitted)
         return [
-            replace(
-                annotation, notes=(*annotation.notes, *self.config.instrument_notes), **tolerance
-            ).with_details(self.config.explain)
+            self._finished(annotation).with_details(self.config.explain)
             for annotation in annotations
         ]
+
+    def _finished(self, annotation: Annotation) -> Annotation:
+        """Add the tolerance of peaks and notes of the run; show spectra as measured."""
+        tolerance, feature = peak_tolerance(self.fitted), annotation.feature
+        processed = None
+        if feature.measured:
+            own = feature.spectra[0].peak_ppm
+            tolerance |= {} if own is None else {"ppm": own}
+            processed, feature = feature, replace(feature, spectra=feature.measured, measured=())
+        return replace(
+            annotation, feature=feature, processed=processed,
+            notes=(*annotation.notes, *self.config.instrument_notes), **tolerance,
+        )  # fmt: skip
+
+    def recalibrate(self, features: Features) -> None:
+        """Estimate the mass errors of files, which features then have taken off."""
+        if self.config.recalibrate == AUTO and not self._is_coarse:
+            features.recalibrate(lambda sample: mass_error_curve(sample, self.source, self.config))
+
+    @property
+    def _is_coarse(self) -> bool:
+        """Whether peaks are searched within a tolerance of no high-resolution instrument."""
+        tolerance = self.config.peak_tolerance
+        return tolerance is not None and tolerance.of(_MIDDLE_MZ) > _COARSE
 
     def _query(self, feature: Feature) -> FeatureQuery | SkippedFeature:
         try:
@@ -499,6 +532,9 @@ class AnnotationRun(Iterator[Annotation]):
         return {
             **{name: searched[name] for name in ("expected_share", "libraries", "added")},
             "tables": self._named.metadata(),
+            "recalibration": {
+                file: curve.to_dict() for file, curve in self.features.curves.items()
+            },
             "renamed_features": self._named.renamed(),
             "candidates_removed_by_ion_rules": dict(sorted(self._removed.items())),
             "mass_mismatches": {
@@ -528,6 +564,7 @@ class AnnotationRun(Iterator[Annotation]):
             *extension_lines(annotator.added),
             *(f"{note[0].upper()}{note[1:]}." for note in config.instrument_notes),
             *config.remarks,
+            *describe_curves(self.features.curves),
             *unexplained_remark(self._explained, config.peak_tolerance),
             *self._mismatch_lines(),
             *self._named.lines(),

@@ -18,6 +18,7 @@ from mzseek.core.registry import check_name
 GROUPINGS = ("id", "precursor", "none")
 TIME_UNITS = ("s", "min")
 LEARNED_PRIOR, NO_PRIOR = "learned", "none"
+AUTO, OFF = "auto", "off"
 LIBRARY = "library"  # the name of a database that is the library's own molecules
 # Names that users may take for databases, and how to make each.
 _MADE_BY = {
@@ -228,6 +229,11 @@ class AnnotateConfig:
         f"Tolerances by instrument, where not given: {', '.join(INSTRUMENTS)}. By default "
         "qtof, where all files state such an instrument.",
     )
+    recalibrate: str = _setting(
+        AUTO,
+        "Estimate the mass error of each file from its peaks, and take it off where it is "
+        "significant: auto or off.",
+    )
     coverage: float = _setting(0.9, "Of the prediction set: how often it should hold the molecule.")
     expected_in_database: float | None = _setting(
         None,
@@ -300,6 +306,7 @@ class AnnotateConfig:
         check_name(GROUPINGS, self.group, "grouping", AnnotationError)
         if self.instrument is not None:
             check_name(INSTRUMENTS, self.instrument, "instrument", AnnotationError)
+        check_name((AUTO, OFF), self.recalibrate, "recalibration", AnnotationError)
         if self.rt_unit is not None:
             check_name(TIME_UNITS, self.rt_unit, "unit of retention times", AnnotationError)
         for name in ("max_candidates", "top"):

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mzseek.annotation.config import AnnotateConfig
 from mzseek.core.errors import Reason
 from mzseek.core.text import pluralize, visible
 from mzseek.spectra import Spectrum
+from mzseek.spectra.recalibration import MassErrorCurve, tolerance_of
 from mzseek.spectra.records import SKIPPED_PEAKS, parse_time, time_in_seconds, with_time_unit
 from mzseek.spectra.spectrum import looks_like_profile, merge_duplicates
 
@@ -50,6 +52,8 @@ class Feature:
         Further spectra that were identical with one of these, and were skipped.
     notes : tuple of str
         What was done to its spectra and its name.
+    measured : tuple of Spectrum
+        The spectra as the file has them, where `spectra` were recalibrated; else empty.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Feature:
     names: tuple[str, ...] = ()
     repeated: int = 0
     notes: tuple[str, ...] = ()
+    measured: tuple[Spectrum, ...] = ()
 
     @property
     def records(self) -> int:
@@ -299,3 +304,17 @@ def name_of(spectrum: Spectrum, index: int) -> tuple[str, str]:
     if spectrum.metadata.get("scans", "").strip() == "0":
         return "0", "scans"  # MS-DIAL counts features from 0; a place would be another's number
     return str(index), INDEX
+
+
+def recalibrated(feature: Feature, curve: MassErrorCurve | None, config: AnnotateConfig) -> Feature:
+    """Return a feature with the mass error of its file taken off, and tolerances by what is left.
+
+    A tolerance that the user has given stays.
+    """
+    if curve is None:
+        return feature
+    ppm = None if config.peak_ppm is not None else tolerance_of(curve.spread_after)
+    spectra = tuple(
+        replace(curve.corrected(spectrum), peak_ppm=ppm) for spectrum in feature.spectra
+    )
+    return replace(feature, spectra=spectra, measured=feature.spectra)

@@ -1,5 +1,6 @@
 """Spectra of files to features: named as the user names them, each whole before it is judged."""
 
+import heapq
 import math
 import os
 from array import array
@@ -9,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.config import OFF, AnnotateConfig
 from mzseek.annotation.features import (
     IN_MEMORY,
     Feature,
@@ -19,17 +20,22 @@ from mzseek.annotation.features import (
     lacks_time_unit,
     ms_level_problem,
     name_of,
+    recalibrated,
     retention_seconds,
     with_rt_unit,
 )
 from mzseek.core.errors import AnnotationError, InputError, MzseekError, SpectrumError
 from mzseek.core.text import distinct_labels, pluralize
+from mzseek.evidence.queries import stable_hash
 from mzseek.io import StrPath
 from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
+from mzseek.spectra.recalibration import MassErrorCurve
 from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames
 from mzseek.spectra.spectrum import is_spectrum
 
+SAMPLE = 150  # spectra of a file that its mass error is estimated from
+_SAMPLED_PEAKS = 3  # at least, of each
 _MAX_SHOWN = 5
 _LONGEST = 40  # letters of a name that are shown
 
@@ -266,6 +272,8 @@ class Features:
     ----------
     records, skipped : int
         Spectra in features, and records that were skipped.
+    curves : dict of str to MassErrorCurve
+        By file, the mass error that is taken off its spectra (`recalibrate`).
     """
 
     def __init__(
@@ -281,7 +289,9 @@ class Features:
             report(where, reason)
 
         self._warnings = InputWarnings(self.config.group)
+        self.curves: dict[str, MassErrorCurve] = {}
         self._files: dict[str, int] = {}
+        self._samples: dict[str, list[tuple[int, int, str, Spectrum]]] = {}
         self._file_of, self._name_of = array("q"), array("q")  # of each spectrum; hashes of names
         self._keys = list(_feature_keys(self._first_reading(count), self.config))
         files = list(self._files)
@@ -297,9 +307,45 @@ class Features:
         """Lines about what is doubtful in the spectra, for the end of a run."""
         return self._warnings.lines(self._keys)
 
+    def recalibrate(
+        self, estimate: Callable[[Sequence[Feature]], MassErrorCurve | None]
+    ) -> dict[str, MassErrorCurve]:
+        """Estimate the mass error of each file from a sample of its spectra; features have it off.
+
+        The sample depends on the peaks of the spectra alone, not on their order or names.
+        """
+        for file, sample in self._samples.items():
+            curve = estimate([self._sampled(*entry[1:]) for entry in sorted(sample)])
+            if curve is not None:
+                self.curves[file] = curve
+        self._samples.clear()
+        return self.curves
+
+    def _sampled(self, index: int, path: str, spectrum: Spectrum) -> Feature:
+        """Return a spectrum as a feature of its own, with the names that tables may have."""
+        id_, named_by = name_of(spectrum, index + 1)
+        file = self._labels[self._file_of[index]]
+        with_file = f"{file}:{id_}" if file else id_
+        is_shared = self._name_of[index] in self._shared
+        names = dict.fromkeys((with_file, with_file if is_shared else id_))
+        return Feature(id_, named_by, distinct_spectra([spectrum])[0], path, id_, tuple(names))
+
+    def _add_to_sample(self, index: int, path: str, file: str, spectrum: Spectrum) -> None:
+        """Keep a spectrum if the hash of its peaks is among the lowest of its file."""
+        if self.config.recalibrate == OFF or len(spectrum) < _SAMPLED_PEAKS:
+            return
+        sample = self._samples.setdefault(file, [])
+        # Negative, since the heap has its smallest first.
+        key = -stable_hash(spectrum.mz.tobytes(), spectrum.intensities.tobytes())
+        if len(sample) < SAMPLE:
+            heapq.heappush(sample, (key, index, path, spectrum))
+        elif key > sample[0][0]:
+            heapq.heapreplace(sample, (key, index, path, spectrum))
+
     def __iter__(self) -> Iterator[Feature]:
         names = UniqueNames()
         left, held = Counter(self._left), {}  # type: ignore[var-annotated]
+        files = list(self._files)
         for index, (path, _, spectrum) in enumerate(self._spectra(lambda where, reason: None)):
             if index >= len(self._keys):
                 break
@@ -307,8 +353,11 @@ class Features:
             held.setdefault(key, []).append((index, path, spectrum))
             left[key] -= 1
             if not left[key]:
-                file = self._labels[self._file_of[key]]
-                yield _feature(held.pop(key), names, file, self._name_of[key] in self._shared)
+                file = self._file_of[key]
+                feature = _feature(
+                    held.pop(key), names, self._labels[file], self._name_of[key] in self._shared
+                )
+                yield recalibrated(feature, self.curves.get(files[file]), self.config)
         else:
             if not held and not any(left.values()):
                 return
@@ -337,6 +386,7 @@ class Features:
             self._warnings.add(str(path) if self.source.paths else "the spectra", spectrum)
             self._file_of.append(self._files.setdefault(file, len(self._files)))
             self._name_of.append(hash(name_of(spectrum, index + 1)[0]))
+            self._add_to_sample(index, str(path), file, spectrum)
             yield str(path), file, spectrum
 
 

@@ -10,6 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -275,7 +276,10 @@ class Output:
         """
         with disk_errors(self.target):
             self.skipped.spool.close()  # writers may read it
-            lines = [line for writer in self._writers for line in writer.finish()]
+            lines = []
+            for writer in self._writers:
+                writer.settings = replace(writer.settings, run=more or {})
+                lines += writer.finish()
             self._journal.close()
             if self.is_folder:
                 record = plain_data(self._record(self.counts(records), inputs or {}, more or {}))

@@ -26,6 +26,7 @@ from mzseek.chem.depiction import structure
 from mzseek.chem.identifiers import canonical, link
 from mzseek.core.text import visible
 from mzseek.decision import UTILITIES
+from mzseek.export.spectrum_plot import Axes, ticks
 from mzseek.export.tables import read_skipped
 from mzseek.export.writer import IN_FULL, RecordWriter, Settings, plain_data
 from mzseek.fragments import Explanation
@@ -236,7 +237,48 @@ def page_data(
             bool(metadata["prior"]),
         ),
         "licences": sorted(licences.items()),
+        "recalibration": [
+            {"file": Path(file).name, "svg": Markup(curve_svg(curve)), **curve}
+            for file, curve in settings.run.get("recalibration", {}).items()
+        ],
     }
+
+
+_CURVE = (480, 150, 44, 10, 470, 120)  # width, height; left, top, right and base of the axes
+
+
+def curve_svg(curve: Mapping[str, Any]) -> str:
+    """Return a drawing of a mass error curve, as ``run.json`` has it.
+
+    Examples
+    --------
+    >>> curve = {"mz": [60.0, 300.0], "ppm": [30.0, -3.0]}
+    >>> curve_svg(curve).count("<polyline"), ">-3<" in curve_svg(curve)
+    (1, False)
+    """
+    width, height, left, top, right, base = _CURVE
+    mz, ppm = list(curve["mz"]), list(curve["ppm"])
+    first, last = mz[0] - 20.0, mz[-1] + 20.0
+    axes = Axes(
+        width, height, left, top, right, base, (first, last),
+        (min([*ppm, 0.0]) - 2.0, max([*ppm, 0.0]) + 2.0),
+    )  # fmt: skip
+    points = zip([first, *mz, last], [ppm[0], *ppm, ppm[-1]], strict=True)
+    line = " ".join(f"{axes.x(x):.1f},{axes.y(y):.1f}" for x, y in points)
+    labels = [
+        f'<text x="{left - 6}" y="{axes.y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
+        for tick in ticks(*axes.heights, 5)
+    ] + [
+        f'<text x="{axes.x(tick):.1f}" y="{base + 16}" text-anchor="middle">{tick:g}</text>'
+        for tick in ticks(*axes.mz, 6)
+    ]
+    return (
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="mass error in ppm against m/z" font-size="11">'
+        f'<path d="M{left},{axes.y(0.0):.1f}H{right}M{left},{top}V{base}" stroke="#9aa5b1"/>'
+        f'<polyline points="{line}" fill="none" stroke="#2f6db3" stroke-width="2"/>'
+        f"{''.join(labels)}</svg>"
+    )
 
 
 def _percentage_sentences(

@@ -95,7 +95,7 @@ class Stick:
 
 
 @dataclass(frozen=True)
-class _Axes:
+class Axes:
     """Convert m/z and height to points of a drawing."""
 
     width: int
@@ -108,21 +108,24 @@ class _Axes:
     heights: tuple[float, float]
 
     def x(self, mz: float) -> float:
+        """Return the place of an m/z from the left."""
         low, high = self.mz
         return self.left + (mz - low) / (high - low) * (self.right - self.left)
 
     def y(self, height: float) -> float:
+        """Return the place of a height from the top."""
         low, high = self.heights
         return self.base - (height - low) / (high - low) * (self.base - self.top)
 
     def stick(self, mz: float, height: float) -> str:
+        """Return the path of a peak."""
         return f"M{self.x(mz):.1f} {self.y(0):.1f}V{min(self.y(height), self.base - 1):.1f}"
 
 
-def _axes_for(sticks: Sequence[Stick], precursor_mz: float, top: int) -> _Axes:
+def _axes_for(sticks: Sequence[Stick], precursor_mz: float, top: int) -> Axes:
     mz = limits([stick.mz for stick in sticks], precursor_mz)
     least = -1.0 if any(stick.height < 0 for stick in sticks) else 0.0
-    return _Axes(900, 440, 64, top, 864, base=384.0, mz=mz, heights=(least, 1.0))
+    return Axes(900, 440, 64, top, 864, base=384.0, mz=mz, heights=(least, 1.0))
 
 
 class _Label(NamedTuple):
@@ -134,7 +137,7 @@ class _Label(NamedTuple):
     lifted_from: tuple[float, float] | None
 
 
-def _place_labels(sticks: Sequence[Stick], axes: _Axes) -> list[_Label]:
+def _place_labels(sticks: Sequence[Stick], axes: Axes) -> list[_Label]:
     """Label the strongest peaks: above, or beside, or lifted with a thin line, or not at all."""
     tops = [(axes.x(stick.mz), axes.y(stick.height)) for stick in sticks]
     labelled = [
@@ -223,7 +226,7 @@ def _shorten(text: str, limit: int) -> str:
     return shorten(visible(" ".join(text.split())), limit)
 
 
-def _draw_axes(axes: _Axes, name: str) -> list[str]:
+def _draw_axes(axes: Axes, name: str) -> list[str]:
     middle = (axes.top + axes.base) / 2
     parts = []
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
@@ -245,7 +248,7 @@ def _draw_axes(axes: _Axes, name: str) -> list[str]:
     ]
 
 
-def _draw_precursor(mz: float, name: str, axes: _Axes) -> list[str]:
+def _draw_precursor(mz: float, name: str, axes: Axes) -> list[str]:
     x, top, zero = axes.x(mz), axes.top - _TOP_LABEL, axes.y(0)
     is_left = x + len(name) * _LABEL_SIZE * _CHARACTER > axes.right
     anchor, at = ("end", x + 4) if is_left else ("start", x - 4)
@@ -257,7 +260,7 @@ def _draw_precursor(mz: float, name: str, axes: _Axes) -> list[str]:
     ]
 
 
-def _draw_peaks(sticks: Sequence[Stick], axes: _Axes) -> list[str]:
+def _draw_peaks(sticks: Sequence[Stick], axes: Axes) -> list[str]:
     """Draw one path for each kind of peak; of peaks half a unit apart the strongest."""
     drawn: dict[tuple[str, bool, int], Stick] = {}
     for stick in sorted(sticks, key=lambda stick: abs(stick.height)):

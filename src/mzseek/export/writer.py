@@ -34,6 +34,8 @@ class Settings:
         A molecular network, and a table of features, that annotations are joined to.
     read : tuple of Path
         Files and folders that the run reads: they are never written over.
+    run : mapping of str to any
+        What ``run.json`` says of the spectra; known when all are annotated.
     """
 
     title: str = ""
@@ -45,6 +47,7 @@ class Settings:
     network: Path | None = None
     features: Path | None = None
     read: tuple[Path, ...] = ()
+    run: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Spool:

@@ -124,7 +124,8 @@ def peak_table(
     spectra, forms : sequences of Spectrum and of IonForms
         A form for each spectrum: ``ion_forms(spectrum.adduct)``.
     ppm, least : float
-        The tolerance: the larger of `ppm` of a peak's m/z and `least`.
+        The tolerance: the larger of `ppm` of a peak's m/z and `least`. A spectrum's own
+        ``peak_ppm`` stands in for `ppm`.
     at_precursor : float
         Peaks so near to the precursor are left out; a negative number keeps all.
     """
@@ -141,10 +142,11 @@ def peak_table(
     distinct = {id(form): form for form in forms}
     indices = {key: index for index, key in enumerate(distinct)}
     all_mz = np.concatenate(mz)
+    own_ppm = [ppm if spectrum.peak_ppm is None else spectrum.peak_ppm for spectrum in spectra]
     return PeakTable(
         pointers(counts),
         all_mz,
-        np.maximum(all_mz * ppm * 1e-6, least),
+        np.maximum(all_mz * np.repeat(np.array(own_ppm, np.float64), counts) * 1e-6, least),
         np.concatenate(roots),
         tuple(distinct.values()),
         np.array([indices[id(form)] for form in forms], np.int64),

@@ -46,6 +46,8 @@ class Spectrum:
     metadata : dict of str to str
         Everything else the record says, under lower-case names (``smiles``, ``inchikey``,
         ``collision_energy``, ``ionmode`` …).
+    peak_ppm : float or None
+        Tolerance of its peaks, where that was estimated (`mzseek.spectra.recalibration`).
     """
 
     mz: npt.NDArray[np.float64]
@@ -55,6 +57,7 @@ class Spectrum:
     charge: int | None
     identifier: str
     metadata: dict[str, str] = field(default_factory=dict)
+    peak_ppm: float | None = None
 
     @classmethod
     def from_matchms(cls, spectrum: Any) -> "Spectrum":
