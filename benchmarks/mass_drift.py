@@ -121,6 +121,7 @@ def ranks_of(truth: dict[str, str], path: Path) -> dict[str, int]:
     csv.field_size_limit(sys.maxsize)
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t"):
+            row["feature"] = row["feature"].removeprefix("'")  # of names that begin with a sign
             if row["InChIkey2D"] == truth[row["feature"]]:
                 ranks[row["feature"]] = min(ranks[row["feature"]], int(row["rank"]))
     return ranks
