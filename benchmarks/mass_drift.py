@@ -2,11 +2,11 @@
 
     python benchmarks/mass_drift.py set.tsv.gz set_candidates_mass.json.gz --model BUNDLE --work DIR
 
-The spectra of a fold are written as they are and with each drift, one file for each instrument type,
-and annotated with each value of --compare (options of `mzseek annotate`). The database has the
-molecules of all candidate lists of the fold. Contributors are mixed, and so are their mass errors:
-a file of one instrument is an easier case. Hits are by the first block of the
-InChIKey; intervals are over molecules, of differences paired by spectrum.
+The spectra of a fold are written as they are and with each drift, one file for each instrument
+type, and annotated with each value of --compare (options of `mzseek annotate`). The database has
+the molecules of all candidate lists of the fold. Contributors are mixed, and so are their mass
+errors: a file of one instrument is an easier case. Hits are by the first block of the InChIKey;
+intervals are over molecules, of differences paired by spectrum.
 """
 
 import argparse
