@@ -152,7 +152,9 @@ def difference(
     ranks: dict[str, int], base: dict[str, int], names: list[str], molecule: np.ndarray
 ) -> str:
     new, old = (np.array([of[name] for name in names]) for of in (ranks, base))
-    shown = [bootstrap((new <= k).astype(float) - (old <= k), molecule) for k in KS]
+    shown = [
+        bootstrap((new <= k).astype(float) - (old <= k), molecule, bounds=(-1.0, 1.0)) for k in KS
+    ]
     return " / ".join(
         f"{100 * s.mean:+.1f} ({100 * s.low:+.1f}…{100 * s.high:+.1f})" for s in shown
     )

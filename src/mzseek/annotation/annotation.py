@@ -265,9 +265,9 @@ class Annotation:
         """
         if candidate is not None and candidate.peaks:
             return candidate.peaks
-        explained = explained_spectra(
-            self.processed or self.feature, candidate, self.ppm, self.least
-        )
+        if self.processed is None:
+            return explained_spectra(self.feature, candidate, self.ppm, self.least)
+        explained = explained_spectra(self.processed, candidate, self.ppm, self.least)
         return tuple(map(_as_measured, self.feature.spectra, explained))
 
     def with_details(self, number: int) -> "Annotation":

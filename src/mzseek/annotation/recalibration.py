@@ -44,7 +44,7 @@ def mass_error_curve(
             query = ask(feature, source, config)
         except AnnotationError:
             continue
-        if query.kept:
+        if query.n_candidates:
             queries.append(query)
     return estimate_curve(mass_errors(queries, source))
 
