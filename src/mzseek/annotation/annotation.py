@@ -167,7 +167,7 @@ class Annotation:
         Names of what the score is made of.
     kinds : mapping of str to str
         Of each channel: "evidence" (the spectrum itself), "analogy" (other spectra), "match"
-        (reference spectra of the candidate itself), "prior".
+        (reference spectra of the candidate itself), "external" (other programs), "prior".
     ions : mapping of str to float
         Probability of each ion that was tried.
     coverage : float
@@ -201,6 +201,8 @@ class Annotation:
         `least`.
     processed : Feature or None
         The feature with its masses recalibrated, as it was scored; None where nothing was done.
+    unmatched_scores : tuple of str
+        Molecules (first InChIKey block) with external scores that are no candidates.
     """
 
     feature: Feature
@@ -226,6 +228,7 @@ class Annotation:
     ppm: float = PPM
     least: float = LEAST
     processed: Feature | None = None
+    unmatched_scores: tuple[str, ...] = ()
 
     @property
     def best(self) -> Candidate | None:

@@ -68,10 +68,11 @@ from mzseek.spectra.recalibration import describe_curves
 from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
 
 if TYPE_CHECKING:
+    from mzseek.annotation.external_scores import ExternalScores
     from mzseek.annotation.prior import Prior
 
 BUNDLE = "the bundle that comes with mzseek"
-FORMULAS = "the table of formulas"
+FORMULAS, SCORES = "the table of formulas", "the table of scores"
 BUNDLED_LIBRARY, BUNDLED_DATABASE = "the library of the bundle", "the database of the bundle"
 # Damage to what is searched: no feature can be annotated, and none is to blame.
 _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
@@ -80,6 +81,7 @@ _CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share
 MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
 _PEEKED = 100  # records at the beginning of each file that are looked at
+_SHOWN_SCORES = 5  # scored molecules that are no candidates, named in a line
 _MIDDLE_MZ, _COARSE = 200.0, 0.05  # m/z: wider tolerances are of low-resolution instruments
 _EXPLAINS_NOTHING, _FEW_EXPLAINED = 0.02, 5  # share of the intensity; fewer features tell nothing
 
@@ -144,6 +146,7 @@ class Annotator:
         self._shared = Path(shared_state) if shared_state else None
         self.skipped_candidates: list[tuple[str, str]] = []
         self.skipped_weights: list[Skipped] = []
+        self.skipped_scores: list[Skipped] = []
         self.bundle = Bundle.open(config.model)
         self.fitted = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
         opened = [(Path(path).name, Library.open(path)) for path in config.library]
@@ -158,6 +161,11 @@ class Annotator:
             from mzseek.annotation.prior import open_prior
 
             self.prior = open_prior(config.prior, self.bundle, self.skipped_weights)
+        self.scores: ExternalScores | None = None
+        if config.scores is not None:
+            from mzseek.annotation.external_scores import read_scores
+
+            self.scores = read_scores(config.scores, config.score_weights, self.skipped_scores)
         self.source = self._source()
         # Last, since it takes longest.
         self.added: Added = {}
@@ -265,21 +273,26 @@ class Annotator:
             if index not in by_query:
                 annotations.append(
                     annotate_without_candidates(
-                        query, neighbour_lists[index], self.channels, self.config, label
+                        query, neighbour_lists[index], self.channels, self.config, label,
+                        () if self.scores is None else self.scores.names,
                     )
-                )
+                )  # fmt: skip
                 continue
             (scored, evidence), mode = by_query[index], mode_of(query)
             prior = None
             if self.prior is not None:
                 prior = self.prior.of(query, molecules, scored.rows, mode)
-            annotations.append(
-                annotate_query(
-                    query, scored, neighbour_lists[index], confidence.of(mode), self.channels,
-                    molecules.fingerprints(scored.rows), self.config, evidence, prior,
-                    share=self.expected_share,
-                )
+            external, notes, unmatched = [], [], ()
+            if self.scores is not None:
+                external, notes, unmatched = self.scores.of(query)
+            annotation = annotate_query(
+                query, scored, neighbour_lists[index], confidence.of(mode), self.channels,
+                molecules.fingerprints(scored.rows), self.config, evidence, prior,
+                external=external, share=self.expected_share,
             )  # fmt: skip
+            annotations.append(
+                replace(annotation, notes=(*annotation.notes, *notes), unmatched_scores=unmatched)
+            )
         return [
             self._finished(annotation).with_details(self.config.explain)
             for annotation in annotations
@@ -338,6 +351,8 @@ class Annotator:
     def named(self) -> Named:
         """Features that the tables of the config name, none of them met yet."""
         tables = {FORMULAS: list(self.config.formula_of), self.source.label: self.source.features()}
+        if self.scores is not None:
+            tables[SCORES] = list(self.scores.scores)
         return Named({table: names for table, names in tables.items() if names})
 
     def _source(self) -> Source:
@@ -403,6 +418,7 @@ class Annotator:
             "database": [self.source.metadata(), None if index is None else dict(index.files)],
             "library": [_checksums(library) for _, library in self.libraries[1:]],
             "prior": None if self.prior is None else self.prior.metadata(),
+            "scores": None if self.scores is None else self.scores.metadata(),
         }
 
     @cached_property
@@ -428,6 +444,7 @@ class Annotator:
                 for label, library in self.libraries
             ],
             "prior": None if self.prior is None else self.prior.metadata(),
+            "scores": None if self.scores is None else self.scores.metadata(),
             "added": self.added,
         }
 
@@ -468,6 +485,7 @@ class AnnotationRun(Iterator[Annotation]):
         self._named = annotator.named()
         self._explained: list[float] = []
         self._removed: Counter[str] = Counter()
+        self._unmatched, self._first_unmatched = 0, list[tuple[str, str]]()
         self._mismatches = self._with_mismatches = 0
         self._annotations = self._annotate()
 
@@ -523,6 +541,11 @@ class AnnotationRun(Iterator[Annotation]):
         if annotation.best is not None:
             self._explained.append(annotation.best.explained)
         self._removed.update(annotation.removed)
+        self._unmatched += len(annotation.unmatched_scores)
+        missing = _SHOWN_SCORES - len(self._first_unmatched)
+        self._first_unmatched += [
+            (annotation.feature.name, key) for key in annotation.unmatched_scores[:missing]
+        ]
         self._mismatches += annotation.mass_mismatches
         self._with_mismatches += annotation.mass_mismatches > 0
 
@@ -536,6 +559,8 @@ class AnnotationRun(Iterator[Annotation]):
                 file: curve.to_dict() for file, curve in self.features.curves.items()
             },
             "renamed_features": self._named.renamed(),
+            "scores": searched["scores"],
+            "unmatched_scores": {"count": self._unmatched, "first": self._first_unmatched},
             "candidates_removed_by_ion_rules": dict(sorted(self._removed.items())),
             "mass_mismatches": {
                 "candidates": self._mismatches,
@@ -553,6 +578,7 @@ class AnnotationRun(Iterator[Annotation]):
         skipped: dict[str, Sequence[tuple[str, str]]] = {
             "candidates": annotator.skipped_candidates,
             "weights": annotator.skipped_weights,
+            "scores": annotator.skipped_scores,
         }
         return [
             *self.features.warnings(),
@@ -567,7 +593,19 @@ class AnnotationRun(Iterator[Annotation]):
             *describe_curves(self.features.curves),
             *unexplained_remark(self._explained, config.peak_tolerance),
             *self._mismatch_lines(),
+            *self._score_lines(),
             *self._named.lines(),
+        ]
+
+    def _score_lines(self) -> list[str]:
+        if not self._unmatched:
+            return []
+        shown = ", ".join(f"{key} of {name}" for name, key in self._first_unmatched)
+        molecules = pluralize(self._unmatched, "molecule with", "molecules with")
+        more = ", …" if self._unmatched > len(self._first_unmatched) else ""
+        return [
+            f"The table of scores has {molecules} scores that "
+            f"{'is' if self._unmatched == 1 else 'are'} no candidate of the feature: {shown}{more}."
         ]
 
     def _mismatch_lines(self) -> list[str]:

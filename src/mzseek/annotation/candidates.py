@@ -390,7 +390,7 @@ class StoreSource(Source):
         return {**self._metadata, "molecules": len(self)}
 
 
-_FEATURE = ("feature", "featureid", "mappingfeatureid", "rowid", "scans", "id")
+FEATURE_COLUMNS = ("feature", "featureid", "mappingfeatureid", "rowid", "scans", "id")
 _FORMULA = ("formula", "molecularformula", "precursorformula")
 _EXPECTED = "expected a table with columns feature and formula"
 
@@ -445,6 +445,6 @@ def read_formulas(path: StrPath) -> dict[str, str]:
 
 
 def _columns(path: Path, names: Sequence[str]) -> tuple[int, int] | None:
-    feature = find_column(path, names, _FEATURE)
+    feature = find_column(path, names, FEATURE_COLUMNS)
     formula = find_column(path, names, _FORMULA)
     return None if feature is None or formula is None else (feature, formula)

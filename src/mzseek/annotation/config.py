@@ -27,6 +27,7 @@ _MADE_BY = {
 }
 _TOLERANCE = re.compile(r"\s*([0-9.eE+-]+)\s*(ppm|da|mda|)\s*", re.IGNORECASE)
 _MAX_PPM, _MAX_MZ = 1000.0, 5.0
+_MAX_WEIGHT = 100.0  # log-odds
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,18 @@ class AnnotateConfig:
         "Apply a prior that no spectrum supports: learned (which molecules people measure), or a "
         "table of SMILES or InChIKey and weight. In a column of its own.",
     )
+    scores: str | None = _setting(
+        None,
+        "Table of scores of other programs: a feature, a molecule, and a column for each score "
+        "(higher is better). In columns of their own.",
+        option=Path | None,
+    )
+    score_weight: tuple[str, ...] = _setting(
+        None,
+        "Weight of a score of --scores, as NAME=WEIGHT: log-odds for one standard deviation within "
+        "a list; 1 by default.",
+        option=list[str],
+    )
     group: str = _setting("id", "Spectra are one feature by id, by precursor and time, or none.")
     rt_window: float = _setting(10.0, "Seconds, for --group precursor.")
     rt_unit: str | None = _setting(
@@ -273,7 +286,7 @@ class AnnotateConfig:
     def __post_init__(self) -> None:
         """Bring values into one form, and refuse those that cannot be used."""
         put = object.__setattr__
-        for name in ("library", "adduct"):
+        for name in ("library", "adduct", "score_weight"):
             value = getattr(self, name)
             several = [value] if isinstance(value, str | os.PathLike) else value or ()
             put(self, name, tuple(map(str, several)))
@@ -281,6 +294,7 @@ class AnnotateConfig:
         put(self, "model", None if self.model is None else str(Path(self.model).resolve()))
         put(self, "database", _resolved_database(self.database))
         put(self, "prior", _resolved_prior(self.prior))
+        put(self, "scores", None if self.scores is None else str(Path(self.scores).resolve()))
         self._read_formulas()
         self._check()
 
@@ -323,7 +337,9 @@ class AnnotateConfig:
                 f"--{meaning}-column {column}: there is no list of candidates (CSV, .xlsx and the "
                 "like) with such a column; give one as --database"
             )
-        _ = self.precursor_tolerance, self.peak_tolerance, self.ions
+        if self.score_weight and not self.scores:
+            raise AnnotationError(f"--score-weight {self.score_weight[0]}: there are no --scores")
+        _ = self.precursor_tolerance, self.peak_tolerance, self.ions, self.score_weights
 
     @property
     def columns(self) -> dict[str, str]:
@@ -354,6 +370,25 @@ class AnnotateConfig:
         return Ions.parse(self.adduct)
 
     @cached_property
+    def score_weights(self) -> dict[str, float]:
+        """Weights of external scores, by name."""
+        weights = {}
+        for text in self.score_weight:
+            name, _, value = text.rpartition("=")
+            try:
+                weights[name.strip()] = float(value)
+            except ValueError:
+                raise AnnotationError(
+                    f"--score-weight {text[:40]}: expected NAME=WEIGHT, such as cfmid=0.5"
+                ) from None
+            if not name.strip() or not 0 <= weights[name.strip()] <= _MAX_WEIGHT:
+                raise AnnotationError(
+                    f"--score-weight {text[:40]}: expected a name and a weight from 0 to "
+                    f"{_MAX_WEIGHT:g}"
+                )
+        return weights
+
+    @cached_property
     def formula_of(self) -> dict[str, str]:
         """Formulas that are known, by the name of the feature."""
         return dict(self.formulas)
@@ -380,6 +415,7 @@ class AnnotateConfig:
         return {setting.name: getattr(self, setting.name) for setting in SETTINGS} | {
             "library": list(self.library),
             "adduct": list(self.adduct),
+            "score_weight": list(self.score_weight),
             "formulas": [list(pair) for pair in self.formulas],
             "ppm": str(self.precursor_tolerance),
             "peak_ppm": None if peaks is None else str(peaks),
@@ -389,7 +425,7 @@ class AnnotateConfig:
         """Return all files and folders that the settings name: they must not be written over."""
         database = None if self.database == LIBRARY else self.database
         prior = None if self.prior in (LEARNED_PRIOR, NO_PRIOR) else self.prior
-        named = (self.model, *self.library, database, prior, self.formulas_path)
+        named = (self.model, *self.library, database, prior, self.formulas_path, self.scores)
         return [Path(path) for path in named if path]
 
 

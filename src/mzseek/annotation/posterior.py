@@ -28,10 +28,12 @@ from mzseek.decision import UTILITIES, distribution, prediction_sets
 from mzseek.decision.distributions import expected_of_candidates, row_keys
 
 if TYPE_CHECKING:
+    from mzseek.annotation.external_scores import Contribution
     from mzseek.annotation.prior import PriorScores
 
 Floats = npt.NDArray[np.float64]
 MATCH = "library"  # label of the contribution of reference spectra of the candidate itself
+EXTERNAL = "external"  # kind of the scores of other programs
 _LEAST = 1e-300
 _EQUAL = 1e-9  # difference between scores that is rounding
 _BY_PROBABILITY = ("3", "4")  # levels
@@ -55,6 +57,7 @@ def annotate_query(
     evidence: ListEvidence,
     prior: "PriorScores | None" = None,
     *,
+    external: Sequence["Contribution"] = (),
     share: float = 0.5,
 ) -> Annotation:
     """Annotate a feature that has candidates.
@@ -73,6 +76,8 @@ def annotate_query(
         Scores of the candidates of the best ion, and of molecules that they are compared with.
     prior : PriorScores, optional
         Log-odds that no spectrum supports.
+    external : sequence of Contribution
+        Log-odds from scores of other programs.
     share : float
         Expected share of features whose molecule is in the database.
     """
@@ -80,7 +85,8 @@ def annotate_query(
     molecules = [molecule for listed in query.molecules for molecule in listed]
     by_score = numbers.calibration.posterior(scored.scores, counts)
     match = _match_log_odds([molecule.key for molecule in molecules], neighbours, numbers)
-    p = _posterior(by_score, match, prior)
+    extra = [*external, *([] if prior is None else [prior])]
+    p = _posterior(by_score, match, [contribution.log_odds for contribution in extra])
     coverage, threshold = numbers.threshold(config.coverage, len(query.feature.spectra))
     in_set = prediction_sets(p, counts, threshold)
     utilities = _expected_utilities(p, fingerprints)
@@ -89,7 +95,7 @@ def annotate_query(
     first, rest = order[: config.top], order[config.top :]
     # The first candidates, and whatever else is in the set.
     shown = np.concatenate([first, rest[in_set[rest]]])
-    added = np.column_stack([match] if prior is None else [match, prior.log_odds])
+    added = np.column_stack([match, *(contribution.log_odds for contribution in extra)])
     candidates = _candidates(query, scored, neighbours, p, added, in_set, shown)
     unlisted = unlisted_match(query, neighbours)
     rivals = unlisted_matches(query, neighbours)
@@ -129,6 +135,8 @@ def annotate_query(
     level = level_of(candidates, grounds)
     if prior is not None and level.number in _BY_PROBABILITY:
         level = replace(level, reason=f"{level.reason}; a prior is applied")
+    if external and level.number in _BY_PROBABILITY:
+        level = replace(level, reason=f"{level.reason}; external scores are applied")
     rank = {index: at for at, index in enumerate(first.tolist())}
     decisions = {name: int(_order(value, p, keys)[0]) for name, value in utilities.items()}
     ends = np.cumsum([len(listed) for listed in query.molecules])[:-1]
@@ -146,7 +154,14 @@ def annotate_query(
         notes.append(prior.note)
     notes += uncalibrated(query.hypotheses, candidates[0].adduct, numbers)
     return Annotation(
-        **_common(query, neighbours, channels, None if prior is None else prior.label, config),
+        **_common(
+            query,
+            neighbours,
+            channels,
+            None if prior is None else prior.label,
+            config,
+            [contribution.label for contribution in external],
+        ),
         candidates=candidates[: config.top],
         found=query.found,
         scored=query.n_candidates,
@@ -168,11 +183,12 @@ def annotate_without_candidates(
     channels: Mapping[str, str],
     config: AnnotateConfig,
     prior: str | None = None,
+    external: Sequence[str] = (),
 ) -> Annotation:
-    """Annotate a feature that no molecule was found for; `prior` is the label of a prior."""
+    """Annotate a feature without candidates, given the labels of a prior and external scores."""
     unlisted = unlisted_match(query, neighbours)
     return Annotation(
-        **_common(query, neighbours, channels, prior, config),
+        **_common(query, neighbours, channels, prior, config, external),
         candidates=(),
         found=0,
         scored=0,
@@ -211,13 +227,19 @@ def _common(
     channels: Mapping[str, str],
     prior: str | None,
     config: AnnotateConfig,
+    external: Sequence[str],
 ) -> dict[str, Any]:
     """Fields of an annotation that do not depend on its candidates."""
-    labels = (*channels, MATCH, *([] if prior is None else [prior]))
+    labels = (*channels, MATCH, *external, *([] if prior is None else [prior]))
     return {
         "feature": query.feature,
         "channels": labels,
-        "kinds": {MATCH: "match", **({} if prior is None else {prior: "prior"}), **channels},
+        "kinds": {
+            MATCH: "match",
+            **dict.fromkeys(external, EXTERNAL),
+            **({} if prior is None else {prior: "prior"}),
+            **channels,
+        },
         "objective": config.objective,
         "nearest": neighbours.nearest,
         "matches": tuple(neighbours.matches.values()),
@@ -226,14 +248,14 @@ def _common(
     }
 
 
-def _posterior(by_score: Floats, match: Floats, prior: "PriorScores | None") -> Floats:
-    """Return probabilities with library matches and a prior applied."""
+def _posterior(by_score: Floats, match: Floats, extra: Sequence[Floats]) -> Floats:
+    """Return probabilities with library matches, external scores and a prior applied."""
     p = np.asarray(by_score * np.exp(match))
     p /= p.sum()
-    if prior is None:
+    if not extra:
         return p
     # Weights may be further apart than floats.
-    logs = np.log(np.maximum(p, _LEAST)) + prior.log_odds
+    logs = np.log(np.maximum(p, _LEAST)) + np.sum(extra, axis=0)
     weighted = np.exp(logs - logs.max())
     return np.asarray(weighted / weighted.sum())
 

@@ -34,7 +34,14 @@ from mzseek.io.text_tables import (
 Floats = npt.NDArray[np.float64]
 _WEIGHT = ("weight",)
 # "key" is what `mzseek database export` calls it.
-_KEY = ("inchikey", "standardinchikey", "stdinchikey", "inchikey2d", "inchikeyfirstblock", "key")
+KEY_COLUMNS = (
+    "inchikey",
+    "standardinchikey",
+    "stdinchikey",
+    "inchikey2d",
+    "inchikeyfirstblock",
+    "key",
+)
 _BLOCK = re.compile(rf"[A-Z]{{{BLOCK_LENGTH}}}(-[A-Z]{{10}}(-[A-Z])?)?")
 _EXPECTED = "expected a table with a column weight and one of SMILES, InChI or InChIKey"
 
@@ -185,7 +192,7 @@ def read_weights(path: StrPath, skipped: list[Skipped]) -> PriorOfFile:
 
     for number, cells in table.whole_rows(skip):
         try:
-            key, weight = _key(cells, columns), _weight(cells[columns["weight"]])
+            key, weight = molecule_key(cells, columns), _weight(cells[columns["weight"]])
         except MoleculeError as error:
             skip(number, error.reason)
         else:
@@ -204,14 +211,14 @@ def read_weights(path: StrPath, skipped: list[Skipped]) -> PriorOfFile:
 def _columns(path: Path, names: Sequence[str]) -> dict[str, int] | None:
     """Places of columns by meaning; None where there is no weight, or no molecule."""
     weight = find_column(path, names, _WEIGHT)
-    key = find_column(path, names, _KEY)
+    key = find_column(path, names, KEY_COLUMNS)
     columns = find_columns(path, names, {})
     if weight is None or (key is None and not holds_molecules(columns)):
         return None
     return {**columns, "weight": weight, **({} if key is None else {"key": key})}
 
 
-def _key(cells: Sequence[str], columns: Mapping[str, int]) -> str:
+def molecule_key(cells: Sequence[str], columns: Mapping[str, int]) -> str:
     """First InChIKey block of a row's molecule; raises `MoleculeError`."""
     inchikey = cells[columns["key"]].strip() if "key" in columns else ""
     if _BLOCK.fullmatch(inchikey.upper()):

@@ -159,6 +159,7 @@ LAST: dict[str, Callable[[Annotation, Candidate], Any]] = {
     "evidence": _log_odds("evidence"),
     "analogy": _log_odds("analogy"),
     "match": _log_odds("match"),
+    "external": _log_odds("external"),
     "prior": _log_odds("prior"),
     "explainedIntensity": lambda _, c: c.explained,
     "explainedPeaks": lambda _, c: c.peaks_explained,

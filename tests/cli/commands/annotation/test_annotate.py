@@ -182,6 +182,8 @@ RECORDED = {
     "keep_mass_mismatches": ("options.keep_mass_mismatches", True, True),
     "formulas": ("options.formulas.0", "formulas.tsv", ["S0-1", "C2H6O"]),
     "prior": ("options.prior", "weights.csv", ...),
+    "scores": ("options.scores", "scores.csv", ...),
+    "score_weight": ("options.score_weight", "cfmid=0.5", ["cfmid=0.5"]),
     "group": ("options.group", "precursor", "precursor"),
     "rt_window": ("options.rt_window", "7.5", 7.5),
     "rt_unit": ("options.rt_unit", "min", "min"),
@@ -205,6 +207,7 @@ def named_files(mgf, bundle_folder, tmp_path):
     (tmp_path / "list.csv").write_text("Structure,Label\nCCO,ethanol\nCCCO,propanol\n")
     (tmp_path / "formulas.tsv").write_text("feature\tformula\nS0-1\tC2H6O\n")
     (tmp_path / "weights.csv").write_text("smiles,weight\nCCO,3\n")
+    (tmp_path / "scores.csv").write_text("feature,smiles,cfmid\nS0-1,CCO,0.7\n")
     (tmp_path / "quant.csv").write_text("row ID,row m/z\n1,195.0877\n")
     (tmp_path / "edges.csv").write_text("source,target,cosine\n1,2,0.9\n")
     (tmp_path / "lib.mgf").write_text(

@@ -20,7 +20,7 @@ function howSure(data) {
   return box("How sure", list, h("p", { class: "small" }, inSet, data.present === null ? " Whether the molecule is in the database at all, the model cannot say." : ""));
 }
 
-const KINDS = [["match", "Reference spectra of this very molecule"], ["evidence", "The spectrum itself"], ["analogy", "Similar reference spectra"], ["prior", "Prior, whatever the spectrum"]];
+const KINDS = [["match", "Reference spectra of this very molecule"], ["evidence", "The spectrum itself"], ["analogy", "Similar reference spectra"], ["external", "Scores of other programs"], ["prior", "Prior, whatever the spectrum"]];
 function why(data, candidate) {
   const largest = Math.max(1, ...data.candidates.flatMap((c) => c.nats.map(Math.abs)));
   const list = h("ul", { class: "why" });
