@@ -82,7 +82,11 @@ def test_scores_are_applied_and_reported_apart(spectra, small_set, bundle_folder
     plain = {a.feature.name: a for a in Annotator(config).run(spectra)}
     last = plain["f0"].ranked[-1]
     path = tmp_path / "scores.csv"
-    path.write_text(f"feature,smiles,csi\nf0,{last.smiles},9\nf0,CCCCCCCCCCCCCCBr,1\nf9,CCO,1\n")
+    first = plain["f0"].best
+    path.write_text(
+        f"feature,smiles,csi\nf0,{last.smiles},9\nf0,{first.smiles},2\nf0,CCCCCCCCCCCCCCBr,1\n"
+        "f9,CCO,1\n"
+    )
     scored = dataclasses.replace(config, scores=str(path), score_weight=("csi=20",))
     write_mgf(tmp_path / "mine.mgf", spectra)
     done = annotate_files([tmp_path / "mine.mgf"], tmp_path / "out", scored)
