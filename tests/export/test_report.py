@@ -396,7 +396,7 @@ def test_identifiers_link_to_their_pages() -> None:
 
 def test_kinds_of_reasons_are_sums_of_their_channels() -> None:
     data = feature_data(make_annotation())
-    assert data["candidates"][0]["nats"] == [0, 2.0, -0.25, 0]
+    assert data["candidates"][0]["nats"] == [0, 2.0, -0.25, 0, 0]
     assert data["channels"] == [
         ["fragments", "evidence"], ["intensities", "evidence"], ["analogs", "analogy"]
     ]  # fmt: skip
