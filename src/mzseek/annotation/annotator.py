@@ -68,7 +68,7 @@ from mzseek.spectra.recalibration import describe_curves
 from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
 
 if TYPE_CHECKING:
-    from mzseek.annotation.external_scores import ExternalScores
+    from mzseek.annotation.external_scores import Contribution, ExternalScores
     from mzseek.annotation.prior import Prior
 
 BUNDLE = "the bundle that comes with mzseek"
@@ -282,7 +282,9 @@ class Annotator:
             prior = None
             if self.prior is not None:
                 prior = self.prior.of(query, molecules, scored.rows, mode)
-            external, notes, unmatched = [], [], ()
+            external: list[Contribution] = []
+            notes: list[str] = []
+            unmatched: tuple[str, ...] = ()
             if self.scores is not None:
                 external, notes, unmatched = self.scores.of(query)
             annotation = annotate_query(

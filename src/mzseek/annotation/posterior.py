@@ -85,8 +85,9 @@ def annotate_query(
     molecules = [molecule for listed in query.molecules for molecule in listed]
     by_score = numbers.calibration.posterior(scored.scores, counts)
     match = _match_log_odds([molecule.key for molecule in molecules], neighbours, numbers)
-    extra = [*external, *([] if prior is None else [prior])]
-    p = _posterior(by_score, match, [contribution.log_odds for contribution in extra])
+    extra = [contribution.log_odds for contribution in external]
+    extra += [] if prior is None else [prior.log_odds]
+    p = _posterior(by_score, match, extra)
     coverage, threshold = numbers.threshold(config.coverage, len(query.feature.spectra))
     in_set = prediction_sets(p, counts, threshold)
     utilities = _expected_utilities(p, fingerprints)
@@ -95,7 +96,7 @@ def annotate_query(
     first, rest = order[: config.top], order[config.top :]
     # The first candidates, and whatever else is in the set.
     shown = np.concatenate([first, rest[in_set[rest]]])
-    added = np.column_stack([match, *(contribution.log_odds for contribution in extra)])
+    added = np.column_stack([match, *extra])
     candidates = _candidates(query, scored, neighbours, p, added, in_set, shown)
     unlisted = unlisted_match(query, neighbours)
     rivals = unlisted_matches(query, neighbours)
