@@ -305,8 +305,8 @@ class Annotator:
         tolerance, feature = peak_tolerance(self.fitted), annotation.feature
         processed = None
         if feature.measured:
-            own = feature.spectra[0].peak_ppm
-            tolerance |= {} if own is None else {"ppm": own}
+            file_ppm = feature.spectra[0].peak_ppm
+            tolerance |= {} if file_ppm is None else {"ppm": file_ppm}
             processed, feature = feature, replace(feature, spectra=feature.measured, measured=())
         return replace(
             annotation, feature=feature, processed=processed,

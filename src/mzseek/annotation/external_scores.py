@@ -173,17 +173,19 @@ def read_scores(
                 rows.append((feature, molecule_key(cells, molecule_columns), values))
             except MoleculeError as error:
                 skip(number, error.reason)
-    kept = [at for at in range(len(others)) if any(not math.isnan(row[2][at]) for row in rows)]
-    if not kept:
+    filled_columns = [
+        at for at in range(len(others)) if any(not math.isnan(row[2][at]) for row in rows)
+    ]
+    if not filled_columns:
         first = f"; the first: {skipped[0][1]}" if skipped else ""
         raise InputError(path, f"no row has a feature, a molecule and a score{first}")
-    labels = tuple(table.names[others[at]].strip() for at in kept)
+    labels = tuple(table.names[others[at]].strip() for at in filled_columns)
     for name in weights:
         if name not in labels:
             raise AnnotationError(f"--score-weight {name}: {path} has the scores {labels}")
     scores: dict[str, dict[str, tuple[float, ...]]] = {}
     for feature, key, values in rows:
-        row = tuple(values[at] for at in kept)
+        row = tuple(values[at] for at in filled_columns)
         before = scores.setdefault(feature, {}).get(key, row)
         # Of several rows for one molecule (stereoisomers) the highest, whatever their order.
         scores[feature][key] = tuple(float(np.fmax(a, b)) for a, b in zip(before, row, strict=True))

@@ -55,23 +55,23 @@ def mass_errors(queries: Sequence[FeatureQuery], source: Source) -> MassErrors:
     table, row_of = _table([m for pairs in drawn for _, m in pairs], source)
     weights = plausible()
     parts: list[tuple[Floats, Ints, Floats, Floats]] = []
-    owner: list[int] = []
+    spectrum_of: list[int] = []
     for number, (query, pairs) in enumerate(zip(queries, drawn, strict=True)):
         for at, spectrum in enumerate(query.feature.spectra):
-            found = [
+            matches = [
                 _formulas(
                     spectrum, hypothesis.adducts[at], table.fragments.of(row_of[m.smiles]), weights
                 )
                 for hypothesis, m in pairs
             ]
-            part = _errors(spectrum, np.concatenate([np.empty((0, 3)), *found]))
+            part = _errors(spectrum, np.concatenate([np.empty((0, 3)), *matches]))
             parts.append(part)
-            owner += [number] * len(part[0])
+            spectrum_of += [number] * len(part[0])
     empty = np.empty(0)
     mz, counts, ppm, of_formula = (
         np.concatenate([empty, *(part[column] for part in parts)]) for column in range(4)
     )
-    return MassErrors(mz, np.array(owner, np.int64), counts.astype(np.int64), ppm, of_formula)
+    return MassErrors(mz, np.array(spectrum_of, np.int64), counts.astype(np.int64), ppm, of_formula)
 
 
 def _drawn(query: FeatureQuery) -> list[tuple[Hypothesis, Molecule]]:
@@ -99,11 +99,11 @@ def _table(molecules: Sequence[Molecule], source: Source) -> tuple[Molecules, di
 def _formulas(spectrum: Spectrum, adduct: str, fragments: Fragments, weights: Floats) -> Floats:
     """Pairs of a peak and a fragment ion within `MAX_ERROR`: peak, m/z and plausibility."""
     forms = ion_forms(adduct)
-    kept = np.flatnonzero(BONDS[fragments.codes] <= MAX_BONDS)
-    masses, codes = fragments.masses[kept], fragments.codes[kept]
+    few_cleavages = np.flatnonzero(BONDS[fragments.codes] <= MAX_BONDS)
+    masses, codes = fragments.masses[few_cleavages], fragments.codes[few_cleavages]
     # An even number of electrons: no radicals, whose masses are met by chance more often.
-    electrons = fragments.electrons[kept][:, None] + forms.electrons
-    hydrogens = fragments.hydrogens[kept][:, None] + forms.hydrogens
+    electrons = fragments.electrons[few_cleavages][:, None] + forms.electrons
+    hydrogens = fragments.hydrogens[few_cleavages][:, None] + forms.hydrogens
     is_possible = (electrons % 2 == 0) & (hydrogens >= 0)
     row, form = np.nonzero(is_possible)
     mz = (masses[row] + forms.shifts[form]) / np.abs(forms.charges[form])
@@ -122,16 +122,16 @@ def _formulas(spectrum: Spectrum, adduct: str, fragments: Fragments, weights: Fl
     return np.stack([peak, mz[inside], plausibility[inside]], 1)
 
 
-def _errors(spectrum: Spectrum, found: Floats) -> tuple[Floats, Ints, Floats, Floats]:
+def _errors(spectrum: Spectrum, matches: Floats) -> tuple[Floats, Ints, Floats, Floats]:
     """Merge equal formulas of candidates: peaks, formulas of each, their errors and weights."""
-    found = found[np.lexsort((found[:, 1], found[:, 0]))]
-    peak, mz, plausibility = found.T
-    is_new = np.ones(len(found), np.bool_)
+    matches = matches[np.lexsort((matches[:, 1], matches[:, 0]))]
+    peak, mz, plausibility = matches.T
+    is_new = np.ones(len(matches), np.bool_)
     is_new[1:] = (np.diff(peak) > 0) | (np.diff(mz) > _SAME_FORMULA)
     first = np.flatnonzero(is_new)
     weight = np.add.reduceat(plausibility, first) if len(first) else plausibility
-    peaks, place, counts = np.unique(peak[first], return_inverse=True, return_counts=True)
+    peaks, index, counts = np.unique(peak[first], return_inverse=True, return_counts=True)
     measured = spectrum.mz[peaks.astype(np.int64)]
-    total = np.bincount(place, weight, minlength=len(peaks))
-    ppm = (measured[place] - mz[first]) / mz[first] * 1e6
-    return measured, counts, ppm, weight / total[place]
+    total = np.bincount(index, weight, minlength=len(peaks))
+    ppm = (measured[index] - mz[first]) / mz[first] * 1e6
+    return measured, counts, ppm, weight / total[index]

@@ -120,7 +120,7 @@ class Intensities(Channel):
     def features(self, state: ChannelState, queries: Queries) -> Features:
         """Log-likelihood of the spectrum under each candidate."""
         jobs, spectrum_of = queries.molecules.jobs, queries.ragged.list_index
-        measured = _measured(queries.spectra, self.options, state.arrays)
+        measured, index = _measured(queries.spectra, self.options, state.arrays)
         order = np.argsort(queries.candidates, kind="stable")
         members, first = np.unique(queries.candidates[order], return_index=True)
         rows_of = np.split(order, first[1:])
@@ -130,12 +130,12 @@ class Intensities(Channel):
         def score(number: int) -> None:
             rows = describe(contexts[number])
             bases: dict[bytes, Floats] = {}
-            known: dict[int, float] = {}  # of a spectrum that has several lists
+            likelihoods: dict[int, float] = {}  # of a spectrum that has several lists
             for row in rows_of[number]:
-                spectrum = measured[spectrum_of[row]]
-                if id(spectrum) not in known:
-                    known[id(spectrum)] = spectrum.likelihood(state.arrays, rows, bases)
-                values[row] = known[id(spectrum)]
+                spectrum = index[spectrum_of[row]]
+                if spectrum not in likelihoods:
+                    likelihoods[spectrum] = measured[spectrum].likelihood(state.arrays, rows, bases)
+                values[row] = likelihoods[spectrum]
 
         in_threads(score, len(members), jobs)
         return values
@@ -188,28 +188,37 @@ class _Measured(NamedTuple):
 
 def _measured(
     spectra: Sequence[Spectrum], options: IntensityOptions, weights: Weights
-) -> list[_Measured]:
-    """Read spectra; equal ones are one object."""
+) -> tuple[list[_Measured], list[int]]:
+    """Return distinct spectra with their conditions, and the index of each given one.
+
+    A spectrum has several lists of candidates where several adducts are tried.
+    """
     peaks = peaks_of_spectra(spectra, options.ppm, options.least)
-    known: dict[object, _Measured] = {}
-    measured = []
+    known: dict[tuple[object, ...], int] = {}
+    measured: list[_Measured] = []
+    index = []
     for number, spectrum in enumerate(spectra):
-        # Lists of one spectrum have its peaks, and their own adduct.
-        arrays = id(spectrum.mz), id(spectrum.intensities), id(spectrum.metadata)
-        key = *arrays, spectrum.precursor_mz, spectrum.adduct
+        instrument = instrument_kind(spectrum.metadata)
+        key = (
+            spectrum.mz.tobytes(), spectrum.intensities.tobytes(), spectrum.precursor_mz,
+            spectrum.adduct, spectrum.charge, collision_energy(spectrum), instrument,
+            spectrum.peak_ppm,
+        )  # fmt: skip
         if key not in known:
             own_peaks = _peaks_of(peaks, number)
-            instrument = instrument_kind(spectrum.metadata)
-            known[key] = _Measured(
-                own_peaks,
-                peaks.forms[peaks.form_of[number]],
-                spectrum.precursor_mz,
-                ion_inputs(parse_adduct(adduct_of(spectrum))),
-                *mixture(weights, _conditions(spectrum, instrument, len(own_peaks.mz))),
-                float(weights["width"][width_of(instrument)]),
+            known[key] = len(measured)
+            measured.append(
+                _Measured(
+                    own_peaks,
+                    peaks.forms[peaks.form_of[number]],
+                    spectrum.precursor_mz,
+                    ion_inputs(parse_adduct(adduct_of(spectrum))),
+                    *mixture(weights, _conditions(spectrum, instrument, len(own_peaks.mz))),
+                    float(weights["width"][width_of(instrument)]),
+                )
             )
-        measured.append(known[key])
-    return measured
+        index.append(known[key])
+    return measured, index
 
 
 def _conditions(spectrum: Spectrum, instrument: str | None, peaks: int) -> npt.NDArray[np.float32]:

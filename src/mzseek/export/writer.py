@@ -35,7 +35,7 @@ class Settings:
     read : tuple of Path
         Files and folders that the run reads: they are never written over.
     run : mapping of str to any
-        What ``run.json`` says of the spectra; known when all are annotated.
+        Fields of ``run.json`` about the spectra; complete when all are annotated.
     """
 
     title: str = ""

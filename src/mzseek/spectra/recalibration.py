@@ -123,12 +123,12 @@ class _Fit:
 
     knots: Floats
     ppm: Floats
-    spread: float
+    sigma: float
     share: float
 
     def log_likelihood(self, errors: MassErrors) -> Floats:
         """Log-likelihood of each peak."""
-        density = _density(errors, np.interp(errors.mz, self.knots, self.ppm), self.spread)
+        density = _density(errors, np.interp(errors.mz, self.knots, self.ppm), self.sigma)
         likelihood = Ragged(errors.counts).sum(density)
         return np.asarray(np.log(self.share * likelihood + (1 - self.share) / (2 * MAX_ERROR)))
 
@@ -168,7 +168,7 @@ def estimate_curve(errors: MassErrors) -> MassErrorCurve | None:
 def _robust_spreads(errors: MassErrors, fit: _Fit) -> tuple[float, float]:
     """Return robust standard deviations of formulas that belong to a curve, around 0 and it."""
     centre = np.interp(errors.mz, fit.knots, fit.ppm)
-    density = fit.share * _density(errors, centre, fit.spread)
+    density = fit.share * _density(errors, centre, fit.sigma)
     peak = Ragged(errors.counts)
     total = peak.sum(density) + (1 - fit.share) / (2 * MAX_ERROR)
     belongs = density / peak.repeat_per_list(total)
@@ -190,7 +190,7 @@ def _gain(errors: MassErrors, number: int, other: Floats | None) -> Floats | Non
     for fold in range(_FOLDS):
         is_out = index % _FOLDS == fold
         train, out = errors.only(~is_out), errors.only(is_out)
-        zero = _spread(train, np.zeros(1), np.zeros(1))
+        zero = _fit_spread(train, np.zeros(1), np.zeros(1))
         gain = _fit(train, number).log_likelihood(out) - zero.log_likelihood(out)
         gains += np.bincount(index[is_out], gain, minlength=len(gains))
     above = gains if other is None else gains - other
@@ -203,43 +203,43 @@ def _fit(errors: MassErrors, number: int) -> _Fit:
     quantiles = (np.arange(number) + 0.5) / number
     knots = np.unique(np.quantile(errors.mz, quantiles))
     ppm = _path(errors, knots)
-    fit = _spread(errors, knots, ppm)
+    fit = _fit_spread(errors, knots, ppm)
     basis = _hat(errors.mz, knots)
     bend = np.diff(np.eye(len(knots)), 2, axis=0)
     for _ in range(_ROUNDS):
-        density = fit.share * _density(errors, basis @ fit.ppm, fit.spread)
+        density = fit.share * _density(errors, basis @ fit.ppm, fit.sigma)
         peak = Ragged(errors.counts)
         total = peak.sum(density) + (1 - fit.share) / (2 * MAX_ERROR)
         belongs = density / peak.repeat_per_list(total)
         weight = peak.sum(belongs)
         target = peak.sum(belongs * errors.ppm)
-        stiffness = _STIFFNESS * fit.spread**2 * len(errors) / len(knots) * bend.T @ bend
+        stiffness = _STIFFNESS * fit.sigma**2 * len(errors) / len(knots) * bend.T @ bend
         normal = basis.T @ (weight[:, None] * basis) + stiffness
         normal += 1e-6 * np.eye(len(knots))
         ppm = np.linalg.solve(normal, basis.T @ target)
-        fit = _spread(errors, knots, ppm, fit)
+        fit = _fit_spread(errors, knots, ppm, fit)
     return fit
 
 
-def _spread(errors: MassErrors, knots: Floats, ppm: Floats, start: _Fit | None = None) -> _Fit:
+def _fit_spread(errors: MassErrors, knots: Floats, ppm: Floats, start: _Fit | None = None) -> _Fit:
     """Fit spread and share of the peaks around a given curve."""
-    spread, share = (start.spread, start.share) if start else (_FIRST_SPREAD, _FIRST_SHARE)
+    sigma, share = (start.sigma, start.share) if start else (_FIRST_SPREAD, _FIRST_SHARE)
     centre, peak = np.interp(errors.mz, knots, ppm), Ragged(errors.counts)
     squares = (errors.ppm - np.repeat(centre, errors.counts)) ** 2
     for _ in range(_ROUNDS if start is None else 2):
-        density = share * _density(errors, centre, spread)
+        density = share * _density(errors, centre, sigma)
         total = peak.sum(density) + (1 - share) / (2 * MAX_ERROR)
         belongs = density / peak.repeat_per_list(total)
         share = float(np.clip(belongs.sum() / len(errors), 0.01, 0.99))
-        spread = max(float(np.sqrt((belongs * squares).sum() / belongs.sum())), _MIN_SPREAD)
-    return _Fit(knots, ppm, spread, share)
+        sigma = max(float(np.sqrt((belongs * squares).sum() / belongs.sum())), _MIN_SPREAD)
+    return _Fit(knots, ppm, sigma, share)
 
 
-def _density(errors: MassErrors, centre: Floats, spread: float) -> Floats:
+def _density(errors: MassErrors, centre: Floats, sigma: float) -> Floats:
     """Weighted normal density of the error of each formula around the curve."""
-    away = (errors.ppm - np.repeat(centre, errors.counts)) / spread
+    away = (errors.ppm - np.repeat(centre, errors.counts)) / sigma
     return np.asarray(
-        errors.weights * np.exp(-0.5 * away**2) / (spread * np.sqrt(2 * np.pi)), np.float64
+        errors.weights * np.exp(-0.5 * away**2) / (sigma * np.sqrt(2 * np.pi)), np.float64
     )
 
 
@@ -261,12 +261,12 @@ def _path(errors: MassErrors, knots: Floats) -> Floats:
         reached = score[knot - 1][:, None] - jump
         back[knot] = reached.argmax(0)
         score[knot] += reached.max(0)
-    place = int(score[-1].argmax())
-    places = [place]
+    column = int(score[-1].argmax())
+    columns = [column]
     for knot in range(len(knots) - 1, 0, -1):
-        place = int(back[knot, place])
-        places.append(place)
-    return np.asarray(grid[places[::-1]], np.float64)
+        column = int(back[knot, column])
+        columns.append(column)
+    return np.asarray(grid[columns[::-1]], np.float64)
 
 
 def _hat(mz: Floats, knots: Floats) -> Floats:
@@ -275,15 +275,15 @@ def _hat(mz: Floats, knots: Floats) -> Floats:
     return np.asarray(np.stack(columns, 1), np.float64)
 
 
-def tolerance_of(spread: float) -> float:
-    """Return the tolerance of peaks, in ppm, for a spread of their errors.
+def tolerance_of(sigma: float) -> float:
+    """Return the tolerance of peaks, in ppm, for the standard deviation of their errors.
 
     Examples
     --------
     >>> tolerance_of(0.8), tolerance_of(4.0), tolerance_of(20.0)
     (10.0, 20.0, 30.0)
     """
-    return float(np.clip(_SPREADS * spread, _LEAST_PPM, _MOST_PPM))
+    return float(np.clip(_SPREADS * sigma, _LEAST_PPM, _MOST_PPM))
 
 
 def describe_curves(curves: Mapping[str, MassErrorCurve]) -> list[str]:
