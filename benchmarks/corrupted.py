@@ -39,9 +39,9 @@ from mzseek.evidence.fitting import (
     with_corrupted,
 )
 from mzseek.evidence.model import total_scores
-from mzseek.evidence.queries import Molecules, Queries, TrainingSet, stable_hash
+from mzseek.evidence.queries import Molecules, Queries, TrainingSet
 from mzseek.evidence.ranker import Ranker
-from mzseek.io import atomic_file
+from mzseek.io import atomic_file, stable_hash
 from mzseek.metrics import bootstrap, bootstrap_difference, hit_rate
 from mzseek.spectra import Spectrum
 from mzseek.spectra.augmentation import PARTS, Contaminants, Corruption, DriftCurve

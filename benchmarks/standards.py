@@ -20,7 +20,7 @@ from rdkit.Chem.Descriptors import ExactMolWt
 
 from mass_drift import difference, hits, ranks_of, run
 from mzseek.chem import inchikey_block
-from mzseek.evidence.queries import stable_hash
+from mzseek.io import stable_hash
 from mzseek.spectra import Spectrum, read_spectra, write_mgf
 
 PPM = 10.0

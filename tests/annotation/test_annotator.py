@@ -212,10 +212,13 @@ def test_chunks_and_batches_do_not_show(config, spectra, said, monkeypatch):
     monkeypatch.setattr("mzseek.annotation.annotator._BATCH", 2)
     monkeypatch.setattr("mzseek.annotation.annotator._CHUNK", 5)
     run = Annotator(config).run(
-        spectra, engine=LocalEngine(1), progress=lambda _stage, done, _total=None: told.append(done)
+        spectra,
+        engine=LocalEngine(1),
+        progress=lambda stage, done, _total=None: told.append((stage, done)),
     )
     assert all_plain(run, with_names=False) == all_plain(said, with_names=False)
-    assert told == [0, 2, 4, 5, 7, 9, 10, 12]
+    assert told[:2] == [("reading", 0), ("mass errors", 0)]
+    assert told[2:] == [("features", done) for done in (2, 4, 5, 7, 9, 10, 12)]
 
 
 # Relatives of octanoic acid, which the bundle has not learned from. Not homologues: fingerprints do

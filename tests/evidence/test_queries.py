@@ -19,8 +19,9 @@ from mzseek.evidence.prepared_queries import (
     spectra_from,
     training_set_from,
 )
-from mzseek.evidence.queries import Molecules, Queries, ReferenceSpectra, TrainingSet, stable_hash
+from mzseek.evidence.queries import Molecules, Queries, ReferenceSpectra, TrainingSet
 from mzseek.fragments import fragment_table
+from mzseek.io import stable_hash
 from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.spectra import Spectrum
 

@@ -15,6 +15,7 @@ from mzseek.fragments.prediction import (
     MIXING,
     NOISE_PLACES,
     OUTPUTS,
+    WIDTHS,
     PeaksOf,
     basis_logits,
     conditions,
@@ -23,19 +24,21 @@ from mzseek.fragments.prediction import (
     log_likelihood,
     match_entries,
     mixture,
+    width_of,
 )
 from mzseek.models.forward import ForwardBatch, ForwardNetwork, train_forward
+from mzseek.spectra.records import QTOF
 
 ROWS = describe(molecule_context(MolFromSmiles("CC(=O)Nc1ccc(O)cc1")))
 PRECURSOR, ION = 152.0706, np.zeros(IONS, np.float32)
 PEAKS = PeaksOf(np.array([65.0386, 92.05, 110.06]), np.full(3, 0.002), np.array([0.2, 0.1, 0.7]))
-CONDITION = conditions(35.0, PRECURSOR)
+CONDITION, WIDTH = conditions(35.0, PRECURSOR, QTOF, 3), width_of(QTOF)
 
 
 def network_of(seed: int = 0) -> ForwardNetwork:
     return ForwardNetwork(
         NUMBERS + IONS, EMBEDDINGS, CONDITIONS, OUTPUTS, hidden=HIDDEN, mixing=MIXING,
-        bases=BASES, noise_places=NOISE_PLACES, floor=FLOOR, seed=seed,
+        bases=BASES, widths=WIDTHS, noise_places=NOISE_PLACES, floor=FLOOR, seed=seed,
     )  # fmt: skip
 
 
@@ -48,6 +51,7 @@ def batch_of(copies: int = 1) -> ForwardBatch:
         inputs=np.tile(inputs, (copies, 1)),
         indices=np.tile(ROWS.indices.astype(np.int64), (copies, 1)),
         conditions=np.tile(CONDITION, (copies, 1)),
+        width=np.full(copies, WIDTH),
         row_spectrum=np.repeat(np.arange(copies), size),
         entry_row=np.concatenate([entries.row + copy * size for copy in number]),
         entry_output=np.tile(entries.output, copies),
@@ -66,13 +70,14 @@ def by_numpy(network: ForwardNetwork) -> float:
     entries = ion_entries(ROWS, ion_forms("[M+H]+"), PRECURSOR)
     mixed, noise = mixture(weights, CONDITION)
     logits = entry_logits(basis_logits(weights, ROWS, ION), mixed, entries)
-    return log_likelihood(logits, entries, PEAKS, noise, float(weights["width"][0]))
+    return log_likelihood(logits, entries, PEAKS, noise, float(weights["width"][WIDTH]))
 
 
 @pytest.mark.slow
 def test_torch_and_numpy_give_the_same_likelihood() -> None:
     network = network_of().eval()
     torch.nn.init.normal_(network.embeddings.weight, std=0.3)
+    torch.nn.init.normal_(network.log_width, std=0.3)
     with torch.no_grad():
         network.embeddings.weight[0] = 0  # the row of what is not there
     found = network(batch_of(2)).detach().numpy()

@@ -26,8 +26,7 @@ from mzseek.annotation.features import (
 )
 from mzseek.core.errors import AnnotationError, InputError, MzseekError, SpectrumError
 from mzseek.core.text import distinct_labels, pluralize
-from mzseek.evidence.queries import stable_hash
-from mzseek.io import StrPath
+from mzseek.io import StrPath, stable_hash
 from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
 from mzseek.spectra.recalibration import MassErrorCurve

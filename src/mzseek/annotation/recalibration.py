@@ -10,12 +10,19 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature
 from mzseek.annotation.query import FeatureQuery, Hypothesis, ask
 from mzseek.core.errors import AnnotationError
-from mzseek.evidence.queries import Molecules, stable_hash
+from mzseek.evidence.queries import Molecules
 from mzseek.fragments import ion_forms, plausible
 from mzseek.fragments.fragmentation import BONDS, Fragments
 from mzseek.fragments.matching import MAX_HYDROGENS_MOVED
+from mzseek.io import stable_hash
 from mzseek.spectra import Spectrum
-from mzseek.spectra.recalibration import MAX_ERROR, MassErrorCurve, MassErrors, estimate_curve
+from mzseek.spectra.recalibration import (
+    MAX_ERROR,
+    MIN_SPECTRA,
+    MassErrorCurve,
+    MassErrors,
+    estimate_curve,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -38,6 +45,8 @@ def mass_error_curve(
         Of candidates, some of which are drawn for each feature by a hash of their keys.
     config : AnnotateConfig
     """
+    if len(sample) < MIN_SPECTRA:
+        return None
     queries = []
     for feature in sample:
         try:

@@ -36,8 +36,8 @@ from mzseek.evaluation.scored import Scoring, molecule_groups, pool_lists, score
 from mzseek.evidence.fitting import StructureGroups, structure_groups_from
 from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.prepared_queries import queries_with_truth, sample_spectra, spectra_from
-from mzseek.evidence.queries import stable_hash
 from mzseek.evidence.ranker import MIN_MOLECULES
+from mzseek.io import stable_hash
 from mzseek.library import Library
 from mzseek.library.library import Matches
 from mzseek.parallel.engine import Progress, silent

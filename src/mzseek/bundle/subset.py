@@ -15,7 +15,7 @@ from mzseek.chem import fingerprints
 from mzseek.core.errors import BundleError
 from mzseek.datasets.build import assign_folds, structure_clusters
 from mzseek.datasets.files import DatasetFiles, write_candidates, write_table
-from mzseek.evidence.queries import stable_hash
+from mzseek.io import stable_hash
 
 _FOLDS = {"train": 0.7, "val": 0.15, "test": 0.15}
 _TANIMOTO = 0.6

@@ -38,9 +38,9 @@ from mzseek.evidence.prepared_queries import (
     spectra_from,
     training_set_from,
 )
-from mzseek.evidence.queries import Flags, Ints, Keys, Queries, TrainingSet, stable_hash
+from mzseek.evidence.queries import Flags, Ints, Keys, Queries, TrainingSet
 from mzseek.evidence.ranker import Ranker, fit_ranker
-from mzseek.io import StrPath, atomic_directory, sole_writer
+from mzseek.io import StrPath, atomic_directory, sole_writer, stable_hash
 from mzseek.metrics import hit_rate
 from mzseek.parallel.engine import Log, Progress, no_log, silent
 from mzseek.runs.predictions import CROSSFITTED_TRAIN, ListScores, Predictions, label_of

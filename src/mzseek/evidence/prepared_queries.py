@@ -10,7 +10,8 @@ from mzseek.chem.adducts import parse_adduct
 from mzseek.core.ragged import Ragged, gather, pointers
 from mzseek.datasets.layout import IDENTITY_BITS
 from mzseek.datasets.prepared import Prepared
-from mzseek.evidence.queries import Ints, Molecules, Queries, TrainingSet, stable_hash
+from mzseek.evidence.queries import Ints, Molecules, Queries, TrainingSet
+from mzseek.io import stable_hash
 from mzseek.spectra import Spectrum
 
 

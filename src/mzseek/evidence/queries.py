@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +14,7 @@ from mzseek.chem.molecules import DESCRIPTORS, descriptors, parse_molecule
 from mzseek.core.errors import EvidenceError
 from mzseek.core.ragged import Ragged, gather_indices, pointers, ranges
 from mzseek.fragments import FragmentTable, fragment_table, join_tables, table_of
+from mzseek.io import stable_hash
 from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_batches
@@ -439,14 +439,3 @@ class ReferenceSpectra:
                 self.ions.precursors, self.ions.modes, ends[:-1], ends[1:], strict=True
             )
         ]  # fmt: skip
-
-
-def stable_hash(*texts: bytes) -> int:
-    """A 56-bit number that depends on the texts alone: to draw at random in any order.
-
-    Examples
-    --------
-    >>> stable_hash(b"a", b"b") == stable_hash(b"a", b"b"), stable_hash(b"a") == stable_hash(b"b")
-    (True, False)
-    """
-    return int.from_bytes(blake2b(b"\0".join(texts), digest_size=7).digest(), "big")

@@ -7,6 +7,7 @@ from mzseek.io.sources import (
     StrPath,
     content_hash,
     open_source,
+    stable_hash,
     text_lines,
     zip_sources,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "open_source",
     "read_object",
     "sole_writer",
+    "stable_hash",
     "text_lines",
     "zip_sources",
 ]

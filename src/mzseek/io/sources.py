@@ -275,6 +275,17 @@ def _checked_line(line: str, end: str) -> str:
     return LongLine(text + end) if is_long else text + end
 
 
+def stable_hash(*texts: bytes) -> int:
+    """Return a 56-bit number that depends on the texts alone, to sample in any order.
+
+    Examples
+    --------
+    >>> stable_hash(b"a", b"b") == stable_hash(b"a", b"b"), stable_hash(b"a") == stable_hash(b"b")
+    (True, False)
+    """
+    return int.from_bytes(hashlib.blake2b(b"\0".join(texts), digest_size=7).digest(), "big")
+
+
 def content_hash(path: Path) -> str:
     """Return the SHA-256 of a file, or of all files below a folder in the order of their names.
 
