@@ -129,7 +129,7 @@ def page_of(path: Path) -> Page:
 def test_the_page_says_what_went_in_and_what_came_out(tmp_path: Path) -> None:
     text = unscripted(two(tmp_path))
     for said in (
-        "A & B", "5 records in", "2 answered, as 2 features", "3 skipped", "no peaks 2",
+        "A & B", "5 records in", "2 annotated, as 2 features", "3 skipped", "no peaks 2",
         "A small database was searched: box, 4,406 molecules", "mzseek database",
         "Box 1. Trained.", "12 reference spectra.", "level 2a", "level 5", "in 90 of 100 cases",
         "CC BY Eawag 1",
@@ -152,11 +152,11 @@ def test_percentages_are_explained_as_this_run_made_them(tmp_path: Path) -> None
     assert "of features whose molecule is in the database, about 80 are right" in blind
     prior = text(prior={"said": "weights of a.csv"})
     assert calibrated not in prior
-    assert "with it they are not rates of right answers" in prior
+    assert "with it they are not rates of correct annotations" in prior
     assert "fitted without the prior" in prior
     assert "chosen for tanimoto" in text(make_annotation(objective="tanimoto"))
     nothing = write([], tmp_path / "r.html", searched={})
-    assert "No feature was answered" in unscripted(nothing)
+    assert "No feature was annotated" in unscripted(nothing)
     assert "chosen for" not in text().partition("Features")[0]
 
 
@@ -311,7 +311,7 @@ def test_the_ground_of_an_answer_is_its_first_badge() -> None:
 def test_what_a_reader_must_beware_of() -> None:
     silent = Feature("F", "given", (spectrum(adduct=None),))
     annotation = make_annotation(feature=silent, found=900, scored=500, unlike=True)
-    assert badges(annotation)[1:] == ["capped list", "unlike anything known", "ion guessed"]
+    assert badges(annotation)[1:] == ["truncated list", "out of domain", "ion guessed"]
     assert badges(make_annotation()) == ["library match"]
 
 

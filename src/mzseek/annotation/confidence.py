@@ -259,7 +259,7 @@ def check_share(share: float) -> None:
 MODES = {"positive": 1, "negative": -1}
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-OUT_OF_DOMAIN = 0.05  # "unlike anything known": below this quantile
+OUT_OF_DOMAIN = 0.05  # "out of domain": below this quantile
 _SLACK = 1e-9
 _POLARITY_FIELDS = {
     "calibration": {"temperature": float, "power": float, "floor": float},

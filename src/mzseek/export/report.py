@@ -286,8 +286,8 @@ def _percentage_sentences(
 ) -> list[str]:
     """Return sentences about what percentages mean that are true for a run."""
     sentences = [
-        "The probability that the answer is the molecule behind the spectrum (stereoisomers count "
-        "as one molecule)."
+        "The confidence is the probability that the best candidate is the correct molecule "
+        "(stereoisomers count as one)."
     ]
     conditions = "your spectra are like those that this was measured on"
     whose = ""
@@ -307,16 +307,18 @@ def _percentage_sentences(
     others = [objective for objective in sorted(objectives) if objective != "hit"]
     if others:
         sentences.append(
-            f"Answers were chosen for {', '.join(others)}, so that another candidate of the "
+            f"Candidates were chosen for {', '.join(others)}, so that another candidate of the "
             "feature may have a higher percentage."
         )
     if has_prior:
         sentences.append(
             "A prior is applied. Percentages were checked without it: with it they are not rates "
-            "of right answers."
+            "of correct annotations."
         )
     else:
-        sentences.append(f"Of 100 answers with 80 %{whose} about 80 are right, if {conditions}.")
+        sentences.append(
+            f"Of 100 annotations with 80 %{whose} about 80 are right, if {conditions}."
+        )
     return sentences
 
 
@@ -358,9 +360,9 @@ def badges(annotation: Annotation) -> list[str]:
         analogy, evidence = annotation.nats(best, "analogy"), annotation.nats(best, "evidence")
         marks = ["evidence" if evidence >= analogy or analogy < _MIN_ANALOGY else "analogy"]
     if annotation.scored < annotation.found:
-        marks.append("capped list")
+        marks.append("truncated list")
     if annotation.unlike:
-        marks.append("unlike anything known")
+        marks.append("out of domain")
     if best is not None and all(spectrum.adduct is None for spectrum in annotation.feature.spectra):
         marks.append("ion guessed")
     return marks

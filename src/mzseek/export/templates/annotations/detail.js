@@ -8,7 +8,7 @@ function explains(data, candidate) {
   const strongest = left.slice(0, 4).map(([v, i]) => `${(data.peaks[0][i] / 1e4).toFixed(4)} (${(v / 10).toFixed(0)} %)`).join(", ");
   return [
     h("b", {}, called(candidate)), ` explains ${own} of ${data.all > drawn ? `the ${drawn} peaks drawn` : many(drawn, "peak")}; beside the precursor ${many(candidate.count, "peak")} with ${percent(candidate.explained)} of the intensity. `,
-    !left.length ? "No peak above 2 % is left over." : `Left over: ${strongest}${left.length > 4 ? ` and ${left.length - 4} more above 2 %` : ""}.`,
+    !left.length ? "All peaks above 2 % are explained." : `Not explained: ${strongest}${left.length > 4 ? ` and ${left.length - 4} more above 2 %` : ""}.`,
   ];
 }
 
@@ -64,7 +64,7 @@ function drawDetail(data, root, width) {
     data.unlike ? h("p", { class: "note" }, `No reference spectrum is near: the nearest has a similarity of ${data.nearest === null ? "0" : data.nearest.toFixed(2)}. Percentages deserve less trust here.`) : "");
   root.replaceChildren(head);
   if (!data.candidates.length) {
-    root.append(h("p", {}, `No candidate: ${data.found ? "none could be scored." : "the database holds no molecule whose ion has this m/z."}`), ...pane(data, null, inner));
+    root.append(h("p", {}, `No candidate: ${data.found ? "none could be scored." : "no molecule of the database has an ion of this m/z."}`), ...pane(data, null, inner));
     if (data.refs.length) root.append(references(data, {}, Math.min(inner, 640)));
     const ions = asIons(data);
     if (ions) root.append(h("div", { class: "boxes" }, ions));

@@ -40,7 +40,7 @@ const many = (number, one, more) => `${number.toLocaleString("en")} ${number ===
 // Nats in words.
 function times(nats) {
   const factor = Math.exp(Math.abs(nats));
-  if (factor < 1.1) return "makes no difference";
+  if (factor < 1.1) return "no effect";
   const size = factor > 1e6 ? "over a million" : factor >= 10 ? Math.round(Number(factor.toPrecision(2))).toLocaleString("en") : factor.toFixed(1);
   return `${size} times ${nats > 0 ? "more" : "less"} likely`;
 }

@@ -20,7 +20,7 @@ function howSure(data) {
   return box("How sure", list, h("p", { class: "small" }, inSet, data.present === null ? " Whether the molecule is in the database at all, the model cannot say." : ""));
 }
 
-const KINDS = [["match", "Reference spectra of this very molecule"], ["evidence", "The spectrum itself"], ["analogy", "Similar reference spectra"], ["external", "Scores of other programs"], ["prior", "Prior, whatever the spectrum"]];
+const KINDS = [["match", "Reference spectra of this molecule"], ["evidence", "The spectrum"], ["analogy", "Similar reference spectra"], ["external", "Scores of other programs"], ["prior", "Prior, independent of the spectrum"]];
 function why(data, candidate) {
   const largest = Math.max(1, ...data.candidates.flatMap((c) => c.nats.map(Math.abs)));
   const list = h("ul", { class: "why" });
@@ -37,17 +37,17 @@ function why(data, candidate) {
     const each = names.length > 1 ? names.map(([name]) => `${name}: ${times(candidate.parts[data.channels.findIndex((c) => c[0] === name)])}`).join("; ") : "";
     list.append(h("li", {}, h("span", { class: "label" }, h("i", { class: "dot k-" + kind }), words), h("span", { class: "said" }, times(nats)), scale, each ? h("small", {}, each) : ""));
   });
-  return box(`Why ${called(candidate, 40)}`, list, h("p", { class: "small" }, "Each compared with the average candidate of the list; together they make its place."));
+  return box(`Why ${called(candidate, 40)}`, list, h("p", { class: "small" }, "Each is relative to the average candidate of the list; together they give the rank."));
 }
 
 function forGoals(data) {
   const found = Object.entries(data.choices), picks = new Set(found.map(([, choice]) => choice[0]));
   if (!found.length) return "";
-  if (picks.size === 1) return box("For other goals", h("p", {}, `All ${found.length} goals lead to the same answer, number ${found[0][1][0]}: `, h("b", {}, naming(found[0][1][1], found[0][1][2], 60)), "."));
+  if (picks.size === 1) return box("Other objectives", h("p", {}, `All ${found.length} objectives lead to the same candidate, number ${found[0][1][0]}: `, h("b", {}, naming(found[0][1][1], found[0][1][2], 60)), "."));
   const list = h("dl", { class: "goals" });
   for (const [goal, [rank, name, smiles]] of found)
     list.append(h("dt", {}, goal, goal === data.objective ? h("em", {}, " (chosen)") : ""), h("dd", {}, h("b", {}, `${rank}. `, naming(name, smiles, 44)), h("small", {}, "if you want " + (COMMON.goals[goal] || goal))));
-  return box("For other goals", list);
+  return box("Other objectives", list);
 }
 
 function asIons(data) {
@@ -58,7 +58,7 @@ function asIons(data) {
 }
 
 function references(data, candidate, width) {
-  if (!data.refs.length) return box("Reference spectra", h("p", {}, "No reference spectrum stands behind these answers. ", data.nearest === null ? "" : `The nearest of any molecule has a similarity of ${data.nearest.toFixed(2)} (of 1).`));
+  if (!data.refs.length) return box("Reference spectra", h("p", {}, "No reference spectrum supports these candidates. ", data.nearest === null ? "" : `The most similar one has a similarity of ${data.nearest.toFixed(2)} (of 1).`));
   const first = candidate.match ?? candidate.analog ?? 0, stage = h("div", { class: "stage" }), choice = h("div", { class: "choice", role: "group", "aria-label": "reference spectra" });
   const roles = data.refs.map((ref, i) => {
     const own = data.candidates.filter((c) => c.match === i).map((c) => c.rank), like = data.candidates.filter((c) => c.analog === i).map((c) => c.rank);
@@ -68,7 +68,7 @@ function references(data, candidate, width) {
     const ref = data.refs[place];
     [...choice.children].forEach((button, i) => button.setAttribute("aria-pressed", i === place));
     const drawn = drawMirror(data, ref, width), st = ref.st === null ? null : data.structures[ref.st];
-    const role = place === candidate.match ? `This very molecule, ${called(candidate)}` : place === candidate.analog ? `Another molecule, in its parts ${percent(ref.likeness)} like ${called(candidate)} (Tanimoto)` : ref.same ? "A reference of the same m/z that matches" : "Behind another candidate";
+    const role = place === candidate.match ? `The same molecule, ${called(candidate)}` : place === candidate.analog ? `Another molecule, Tanimoto similarity to ${called(candidate)} ${percent(ref.likeness)}` : ref.same ? "A reference of the same m/z that matches" : "Supports another candidate";
     stage.replaceChildren(
       h("div", { class: "plot" }, drawn.svg, h("p", { class: "small" }, h("i", { class: "dot k-same" }), `${many(drawn.same, "peak")} in both`, drawn.moved ? [" ", h("i", { class: "dot k-moved" }), `${drawn.moved} apart by the difference of the precursors, ${signed(data.precursor - ref.mz, 4)}`] : ""), saveButtons([drawn.svg], `${data.name}-${ref.record}`)),
       h("div", { class: "source" }, st ? drawStructure(st, bondFor([st], 230, 150, 20), { title: ref.name || ref.smiles }) : "",
@@ -76,7 +76,7 @@ function references(data, candidate, width) {
   };
   data.refs.forEach((ref, i) => choice.append(h("button", { type: "button", onclick: () => show(i) }, roles[i] ? h("small", {}, roles[i]) : "", shortened(ref.name || ref.record, 30), h("small", {}, fixed(ref.similarity, 2)))));
   show(first);
-  return box("Against reference spectra", data.refs.length > 1 ? choice : "", stage);
+  return box("Reference spectra", data.refs.length > 1 ? choice : "", stage);
 }
 
 function peakTable(data, candidate) {

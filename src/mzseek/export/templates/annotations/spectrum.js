@@ -73,7 +73,7 @@ function join(drawn, figure, readout, data) {
   const { svg, nodes, mz, share, pieces, x } = drawn;
   let pinned = null, focus = null;
   const say = (parts) => { readout.replaceChildren(...parts); };
-  const rest = () => say([h("span", { class: "hint" }, pieces.size ? "Point at a peak, or tap it, to see its piece; at an atom to see its peaks." : figure ? "No peak is explained by pieces of this molecule." : "Point at a peak, or tap it, to read its m/z.")]);
+  const rest = () => say([h("span", { class: "hint" }, pieces.size ? "Point at a peak, or tap it, to see its fragment; at an atom to see its peaks." : figure ? "No peak is explained by fragments of this molecule." : "Point at a peak, or tap it, to read its m/z.")]);
   const mark = (on) => nodes.forEach((node, i) => { node.classList.toggle("on", on.has(i)); });
   function show(i) {
     const row = i === null ? null : pieces.get(i);
@@ -87,7 +87,7 @@ function join(drawn, figure, readout, data) {
       facts.push(row[5] === 0 ? "the whole molecule" : `${many(row[5], "bond")} broken`);
       if (row[6]) facts.push(`${signed(row[6], 0)} H`);
       if (row[7] > 1) facts.push(`${row[7]} such pieces, one is shown`);
-    } else if (figure) facts.push("explained by no piece");
+    } else if (figure) facts.push("not explained by a fragment");
     say(facts.map((each) => h("span", {}, each)));
   }
   function atom(i) {
@@ -95,7 +95,7 @@ function join(drawn, figure, readout, data) {
     mark(on);
     svg.classList.add("busy");
     light(figure, (1n << BigInt(i)).toString(16));
-    say([h("span", {}, h("b", {}, `atom ${i + 1}`)), h("span", {}, on.size ? `in the pieces behind ${many(on.size, "peak")}` : "in no piece that explains a peak")]);
+    say([h("span", {}, h("b", {}, `atom ${i + 1}`)), h("span", {}, on.size ? `in the fragments of ${many(on.size, "peak")}` : "in no fragment that explains a peak")]);
   }
   const nearest = (event) => {
     const box = svg.getBoundingClientRect(), at = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
