@@ -80,7 +80,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
         tracemalloc.stop()
     grown = peaks_of_memory[1] - peaks_of_memory[0]
     assert grown < 3_000 * 250, f"{grown / 3_000:.0f} bytes a record"  # names, not peaks (1 KB)
-    assert peaks_of_memory[1] < 25e6
+    assert peaks_of_memory[1] < 12e6
 
 
 def test_every_format_is_announced() -> None:

@@ -73,7 +73,7 @@ _DAMAGE = (
     RuntimeError,  # a member of a zip archive that is encrypted, or packed in an unknown way
 )
 
-_BLOCK = 1 << 20
+_BLOCK = 1 << 16
 # Four bytes of zstd may unfold into 128 kilobytes: this many into 32 megabytes.
 _ZSTD_BLOCK = 1 << 10
 _SHOWN = 1_000  # characters that are kept of a line that is too long
@@ -248,18 +248,20 @@ def text_lines(stream: Readable) -> Iterator[tuple[int, str]]:
         encoding="utf-16" if is_utf16 else "utf-8-sig",
         errors="replace" if is_utf16 else "surrogateescape",
     )
-    number, pending = 0, ""
+    number = 0
     while block := text.read(_BLOCK):
-        *lines, pending = (pending + block).split("\n")
+        *lines, last = (block + text.readline(MAX_LINE + 1)).split("\n")
         for line in lines:
             number += 1
             if len(line) <= MAX_LINE and line.isascii():
                 yield number, line + "\n"
             else:
                 yield number, _checked_line(line, "\n")
-        pending = pending[: MAX_LINE + 1]  # enough to be marked when it ends
-    if pending:
-        yield number + 1, _checked_line(pending, "")
+        if last:  # of the file, or past the bound: what is left of it is passed over
+            number, rest = number + 1, last
+            while rest and not rest.endswith("\n"):
+                rest = text.readline(_BLOCK)
+            yield number, _checked_line(last, rest[-1:])
 
 
 def _checked_line(line: str, end: str) -> str:
