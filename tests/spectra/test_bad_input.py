@@ -92,6 +92,8 @@ BROKEN_ZIP[BROKEN_ZIP.index(b"PK\x01\x02") + 10] = 99  # a compression that nobo
 OFFICE = zipped("[Content_Types].xml", "<Types/>")
 ZIPPED = gzip.compress(whole(), mtime=0)
 
+# Longer than what is read at a time: records before the damage are read.
+MANY = "".join(GOOD.format(number) for number in range(4000)).encode()
 # Files that are wrong as a whole: name, content, good spectra that remain (None: any), code.
 BAD_FILES = [
     ("a.mgf", b"", 0, "unreadable"),
@@ -102,7 +104,7 @@ BAD_FILES = [
     ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00", 0, "unreadable"),
     ("a.pkl", b"\x80\x04\x95\x00\x00", 0, "unreadable"),
     ("a.mgf", whole()[:-16], 1, "truncated"),
-    ("a.mgf.gz", gzip.compress(whole() * 2000, mtime=0)[:-30], None, "unreadable"),
+    ("a.mgf.gz", gzip.compress(MANY, mtime=0)[:-30], None, "unreadable"),
     ("a.mgf.gz", ZIPPED[:-6] + b"\xff" * 6, None, "unreadable"),
     ("a.zip", b"PK\x05\x06" + b"\0" * 18, 0, "unreadable"),
     ("a.zip", BROKEN_ZIP, None, "unreadable"),
