@@ -473,6 +473,7 @@ def among_lone():
     return annotator
 
 
+@pytest.mark.slow
 def test_a_reference_spectrum_outside_the_list_lowers_the_confidence(
     among_lone, caffeine, monkeypatch
 ):
@@ -483,6 +484,7 @@ def test_a_reference_spectrum_outside_the_list_lowers_the_confidence(
     assert beside.confidence < 0.9 * alone.confidence
 
 
+@pytest.mark.slow
 def test_a_candidate_that_is_alone_for_its_ion_is_level_5(caffeine):
     """Those of other ions are no rivals: scores are compared within one ion."""
     annotator = Annotator(AnnotateConfig(strict=True, expected_in_database=0.99))

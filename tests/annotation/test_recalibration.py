@@ -105,6 +105,7 @@ def rows(annotations):
     ]
 
 
+@pytest.mark.slow
 def test_annotations_explain_more_and_show_measured_masses(config, annotator, shifted):
     with_curve = list(annotator.run(shifted))
     off = Annotator(dataclasses.replace(config, recalibrate="off"))
@@ -123,12 +124,14 @@ def test_annotations_explain_more_and_show_measured_masses(config, annotator, sh
         )
 
 
+@pytest.mark.slow
 def test_neither_order_nor_processes_matter(annotator, shifted, monkeypatch):
     expected = dict(rows(annotator.run(shifted)))
     monkeypatch.setattr("mzseek.annotation.annotator.MIN_FEATURES", 0)
     assert dict(rows(annotator.run(shifted[::-1], engine=LocalEngine(1)))) == expected
 
 
+@pytest.mark.slow
 def test_resuming_equals_one_run(config, shifted, tmp_path, monkeypatch):
     path = tmp_path / "mine.mgf"
     write_mgf(path, shifted)

@@ -84,6 +84,7 @@ def of_database(smiles: str, kind: str) -> list[int]:
     return np.flatnonzero(np.unpackbits(np.frombuffer(packed, np.uint8))).tolist()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(
     smiles=st.sampled_from(SPELLED),

@@ -112,6 +112,7 @@ def answers(
     return {line: answer[:3] for line, answer in zip(lines, found, strict=True)}
 
 
+@pytest.mark.slow
 def test_from_files_to_lists_and_decisions(
     answers: dict[str, Any], world: World, folder: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_labels_keep_clear_of_each_other_and_stay_inside(peaks, precursor: float
     assert all(30 < x < 870 and 80 < y < 400 for _, x, y in found)
 
 
+@pytest.mark.slow
 def test_a_spectrum_of_a_hundred_thousand_peaks_makes_a_small_file() -> None:
     rng = np.random.default_rng(0)
     text = draw_spectrum(spectrum(rng.uniform(50, 1500, 100_000), rng.uniform(1, 9, 100_000)))

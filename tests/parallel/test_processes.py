@@ -47,6 +47,7 @@ def test_a_process_that_is_killed_is_told_in_words() -> None:
     assert list(LocalEngine(2).results(abs, [-1, 2])) == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_while_it_sends_its_result_is_told_in_words() -> None:
     def dies(batch: int) -> bytes:
         main = threading.main_thread().ident
