@@ -34,7 +34,7 @@ MZSEEK = "from mzseek.cli import main; main()"
 
 
 class Forked:
-    """A process with a session of its own that runs Python code, used as `subprocess.Popen` is.
+    """A process, detached by `setsid`, that runs Python code; used as `subprocess.Popen` is.
 
     It saves the seconds that a new interpreter takes to import. What is tested of the start itself
     (signals before the imports are done, libraries that must not be loaded) needs a new one.

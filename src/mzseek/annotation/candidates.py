@@ -15,9 +15,9 @@ import pyarrow as pa
 from mzseek.annotation.features import normalise_name
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import AnnotationError, InputError, MoleculeError, Reason
-from mzseek.io import StrPath, content_hash, open_source
+from mzseek.io import StrPath, content_hash
 from mzseek.io.skipped import Report, SkipTarget, reporter
-from mzseek.io.text_tables import find_column, format_names, open_table, require_text
+from mzseek.io.text_tables import find_column, require_table
 from mzseek.library import Library
 
 if TYPE_CHECKING:
@@ -411,13 +411,7 @@ def read_formulas(path: StrPath) -> dict[str, str]:
         It is no such table, a formula cannot be read, or a feature has two.
     """
     path = Path(path)
-    source = open_source(path)
-    require_text(source, _EXPECTED)
-    table = open_table(source, lambda names: _columns(path, names) is not None)
-    columns = _columns(path, table.names) if table else None
-    if table is None or columns is None:
-        names = format_names(table.names) if table else "no such header"
-        raise InputError(path, f"{_EXPECTED}; it has {names}")
+    table, columns = require_table(path, lambda names: _columns(path, names), _EXPECTED)
     feature, formula = columns
     formulas: dict[str, str] = {}
 

@@ -15,9 +15,9 @@ from mzseek.annotation.prior import KEY_COLUMNS, molecule_key
 from mzseek.annotation.query import FeatureQuery
 from mzseek.core.errors import AnnotationError, InputError, MoleculeError
 from mzseek.database.formats.tables import find_columns, holds_molecules
-from mzseek.io import StrPath, content_hash, open_source
+from mzseek.io import StrPath, content_hash
 from mzseek.io.skipped import Skipped
-from mzseek.io.text_tables import find_column, format_names, open_table, require_text
+from mzseek.io.text_tables import find_column, require_table
 
 Floats = npt.NDArray[np.float64]
 _EXPECTED = (
@@ -143,13 +143,7 @@ def read_scores(
         A weight names no score.
     """
     path = Path(path)
-    source = open_source(path)
-    require_text(source, _EXPECTED)
-    table = open_table(source, lambda names: _columns(path, names) is not None)
-    columns = _columns(path, table.names) if table else None
-    if table is None or columns is None:
-        names = format_names(table.names) if table else "no such header"
-        raise InputError(path, f"{_EXPECTED}; it has {names}")
+    table, columns = require_table(path, lambda names: _columns(path, names), _EXPECTED)
     feature_column, molecule_columns = columns
     taken = {feature_column, *molecule_columns.values()}
     others = [

@@ -20,15 +20,11 @@ from mzseek.chem.molecules import BLOCK_LENGTH, describe_structure
 from mzseek.core.errors import BundleError, InputError, MoleculeError
 from mzseek.database.formats.tables import find_columns, holds_molecules, record_of
 from mzseek.evidence.queries import Molecules
-from mzseek.io import StrPath, content_hash, open_source
+from mzseek.io import StrPath, content_hash
 from mzseek.io.skipped import Skipped
 from mzseek.io.text_tables import (
     find_column,
-    first_line,
-    format_names,
-    header_names,
-    open_table,
-    require_text,
+    require_table,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -178,13 +174,7 @@ def read_weights(path: StrPath, skipped: list[Skipped]) -> PriorOfFile:
         It is missing, lacks a column, or none of its rows can be used.
     """
     path = Path(path)
-    source = open_source(path)
-    require_text(source, _EXPECTED)
-    table = open_table(source, lambda names: _columns(path, names) is not None)
-    columns = _columns(path, table.names) if table else None
-    if table is None or columns is None:
-        names = header_names(first_line(source) or "")
-        raise InputError(path, f"{_EXPECTED}; it has {format_names(names)}")
+    table, columns = require_table(path, lambda names: _columns(path, names), _EXPECTED)
     log_weights: dict[str, list[float]] = {}
 
     def skip(number: int, reason: str) -> None:

@@ -7,10 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 from mzseek.core.errors import InputError, Reason
 from mzseek.core.text import visible as _visible
-from mzseek.io.sources import MAX_ROW, LongLine, Source, text_lines
+from mzseek.io.sources import MAX_ROW, LongLine, Source, open_source, text_lines
 
 # Behind apostrophes, too, so that taking one away gives what was there.
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
@@ -203,6 +205,37 @@ def open_table(source: Source, fits: Callable[[Sequence[str]], bool]) -> TextTab
             return TextTable(source, delimiter, names)
     names = split_row(header, "\t")
     return TextTable(source, "\t", names) if names is not None and fits(names) else None
+
+
+Columns = TypeVar("Columns")
+
+
+def require_table(
+    path: Path, columns_of: Callable[[Sequence[str]], Columns | None], expected: str
+) -> tuple[TextTable, Columns]:
+    """Open a table whose header has the columns that are expected.
+
+    Parameters
+    ----------
+    path : Path
+    columns_of : callable
+        Returns the columns, given the names of the header; None where they are missing.
+    expected : str
+        For the message: what the table must have.
+
+    Raises
+    ------
+    InputError
+        The file is missing, empty or no text, or lacks a column.
+    """
+    source = open_source(path)
+    require_text(source, expected)
+    table = open_table(source, lambda names: columns_of(names) is not None)
+    columns = columns_of(table.names) if table else None
+    if table is None or columns is None:
+        names = header_names(first_line(source) or "")
+        raise InputError(path, f"{expected}; it has {format_names(names)}")
+    return table, columns
 
 
 def first_line(source: Source) -> str | None:
