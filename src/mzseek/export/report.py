@@ -42,7 +42,7 @@ KINDS = ("match", "evidence", "analogy", "external", "prior")
 _SURE, _FAIR = 0.9, 0.5
 _MIN_ANALOGY = 0.1  # log-odds
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-# In this order they are one script.
+# In this order they are one script, which draws features: here and in the web application.
 SCRIPTS = ("dom", "save", "structure", "spectrum", "mirror", "panels", "detail", "table")
 # Legal in JSON, and never read as the end of a script, as a comment, or as the end of a line.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -141,8 +141,7 @@ class ReportWriter(RecordWriter):
         head, row, foot = (
             environment.get_template(f"annotations/{part}.html") for part in ("head", "row", "foot")
         )
-        style = _asset("style.css")
-        scripts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+        style, scripts = asset("style.css"), renderer() + asset("page.js")
         script = f'(() => {{\n"use strict";\n{scripts}\n}})();'
         hashes = {"style_hash": source_hash(style), "script_hash": source_hash(script)}
         file.write(head.render(page, style=Markup(style), **hashes))
@@ -157,7 +156,13 @@ class ReportWriter(RecordWriter):
         return []
 
 
-def _asset(name: str) -> str:
+def renderer() -> str:
+    """Return the script that draws features, and makes a table of them sortable."""
+    return "\n".join(asset(f"{name}.js") for name in SCRIPTS) + "\n"
+
+
+def asset(name: str) -> str:
+    """Return a script or style sheet of the report."""
     return files("mzseek.export").joinpath("templates", "annotations", name).read_text("utf-8")
 
 

@@ -1,6 +1,4 @@
 // All about a feature.
-const COMMON = JSON.parse(document.getElementById("common").textContent);
-const read = (place) => Object.assign(JSON.parse(document.getElementById("d" + place).textContent), { place: +place });
 
 function explains(data, candidate) {
   const drawn = data.peaks[0].length, own = candidate.pieces.length, explained = new Set(candidate.pieces.map((row) => row[0]));
@@ -46,16 +44,8 @@ function identity(candidate) {
   return h("dl", { class: "identity" }, facts.filter((row) => row[1]).map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value), key === "SMILES" ? copyButton(value) : "")));
 }
 
-// Other features of the page whose answer is the same molecule, by the first block of the InChIKey.
-const SAME_LISTED = 20;
-function sameAnswer(data, candidate) {
-  const same = candidate.key ? rows.filter((row) => row.dataset.key === candidate.key && +row.dataset.place !== data.place) : [];
-  if (!same.length) return "";
-  const links = same.slice(0, SAME_LISTED).map((row, i) => [i ? ", " : "", h("a", { href: "#" + row.id, onclick: () => { if (location.hash === "#" + row.id) fromLink(); } }, row.cells[0].dataset.v)]);
-  return h("p", { class: "same" }, `${called(candidate)} is also the answer for ${many(same.length, "other feature")}: `, links, same.length > SAME_LISTED ? ` and ${same.length - SAME_LISTED} more` : "");
-}
-
-function drawDetail(data, root, width) {
+// Draws a feature; `page` adds what it alone knows: `same(data, candidate)`, and perhaps `goals(data, select)`.
+function drawDetail(data, root, width, page) {
   const inner = Math.max(260, width), stage = h("div", { class: "pane" });
   const about = [`m/z ${data.mz.toFixed(4)}`, data.rt === null ? "" : `${data.rt} s`, ...data.about, data.spectra > 1 ? `${data.spectra} spectra judged together; the one with most peaks is drawn` : "", data.all > data.peaks[0].length ? `the strongest ${data.peaks[0].length} of ${data.all} peaks are drawn` : "", data.where].filter(Boolean);
   const head = h("header", {}, h("p", { class: "small" }, about.join(" · ")),
@@ -76,8 +66,8 @@ function drawDetail(data, root, width) {
   const select = (place) => {
     const candidate = data.candidates[place];
     [...cards.children].forEach((each, i) => { each.setAttribute("aria-selected", i === place); each.tabIndex = i === place ? 0 : -1; });
-    stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), sameAnswer(data, candidate), peakTable(data, candidate),
-      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, forGoals(data), asIons(data))),
+    stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), page.same(data, candidate), peakTable(data, candidate),
+      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, page.goals ? page.goals(data, select) : forGoals(data), asIons(data))),
       references(data, candidate, inner < 640 ? inner : Math.round(inner * 0.62)));
     root.selected = place;
   };

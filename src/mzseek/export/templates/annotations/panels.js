@@ -40,13 +40,15 @@ function why(data, candidate) {
   return box(`Why ${called(candidate, 40)}`, list, h("p", { class: "small" }, "Each is relative to the average candidate of the list; together they give the rank."));
 }
 
+// The purpose of each objective, which the page holds once.
+const goals = () => JSON.parse(document.getElementById("common").textContent).goals;
 function forGoals(data) {
   const found = Object.entries(data.choices), picks = new Set(found.map(([, choice]) => choice[0]));
   if (!found.length) return "";
   if (picks.size === 1) return box("Other objectives", h("p", {}, `All ${found.length} objectives lead to the same candidate, number ${found[0][1][0]}: `, h("b", {}, naming(found[0][1][1], found[0][1][2], 60)), "."));
   const list = h("dl", { class: "goals" });
   for (const [goal, [rank, name, smiles]] of found)
-    list.append(h("dt", {}, goal, goal === data.objective ? h("em", {}, " (chosen)") : ""), h("dd", {}, h("b", {}, `${rank}. `, naming(name, smiles, 44)), h("small", {}, "if you want " + (COMMON.goals[goal] || goal))));
+    list.append(h("dt", {}, goal, goal === data.objective ? h("em", {}, " (chosen)") : ""), h("dd", {}, h("b", {}, `${rank}. `, naming(name, smiles, 44)), h("small", {}, "if you want " + (goals()[goal] || goal))));
   return box("Other objectives", list);
 }
 
