@@ -10,7 +10,9 @@ One spectrum of each molecule and ion mode is annotated twice: with its molecule
 database (and from the bundled molecules), and with it present. BUNDLE must not have learned from
 the fold (`mzseek model build --folds train`), or from the contributor (`--leave-out`).
 `--references` takes reference spectra from a copy of the model: `train` keeps those of the tables'
-train fold, `others` those of molecules that are not asked about. Lists are drawn from the candidate
+train fold, `others` those of molecules that are not asked about. `known` asks about molecules of
+which another contributor has reference spectra, keeps those, and removes the contributor's own;
+their molecules are present throughout. Lists are drawn from the candidate
 lists beside each table, or from a `--pool` of molecules of equal mass. Spectra that are no table
 (MSP, MGF) need a structure; those whose precursor is no usual ion of it are counted and left out.
 For each database, ion mode, and adduct stated or not, the table says:
@@ -30,6 +32,7 @@ import gzip
 import json
 import tempfile
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +93,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="the shipped bundle if not given")
     parser.add_argument("--fold", default="test")
     parser.add_argument("--contributor", help="only spectra of this one, of any fold")
-    parser.add_argument("--references", choices=("all", "train", "others"), default="all")
+    parser.add_argument("--references", choices=("all", "train", "others", "known"), default="all")
     parser.add_argument("--instrument", help="whose tolerances are taken")
     parser.add_argument("--database", action="append", default=[])
     parser.add_argument("--lists", default="")
@@ -107,6 +110,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="not-in-database-") as folder:
         if given.references != "all":
             bundle = Bundle.open(given.model)
+            if given.references == "known":
+                queries = {name: known(own, bundle) for name, own in queries.items()}
             given.model = Path(folder) / "model"
             reduced(bundle, given, queries, given.model)
         rows = [row for name, own in queries.items() if own for row in answered(given, own, name)]
@@ -165,6 +170,24 @@ def records(tables: list[Path]) -> Iterator[tuple[Path, Spectrum]]:
                 yield table, replace(spectrum, identifier=f"{number} {spectrum.identifier}")
 
 
+def known(queries: list[Query], bundle: Bundle) -> list[Query]:
+    """Queries whose molecule has reference spectra by another contributor."""
+    contributors = defaultdict(set)
+    for key, contributor in zip(*keys_and_contributors(bundle), strict=True):
+        contributors[key].add(contributor)
+    return [
+        query for query in queries
+        if contributors[query[1].key] - {query[0].metadata.get("contributor")}
+    ]  # fmt: skip
+
+
+def keys_and_contributors(bundle: Bundle) -> tuple[list[str], list[str]]:
+    """InChIKey block and contributor of each reference spectrum."""
+    library = bundle.library
+    keys = [key[:14] for key in library.molecules["inchikey"].to_pylist()]
+    return [keys[row] for row in library.molecule_of], library.records["contributor"].to_pylist()
+
+
 def fits(spectrum: Spectrum, molecule: Molecule) -> bool:
     """Whether the precursor is one of the ions of the molecule that `annotate` would try."""
     feature = Feature(spectrum.identifier, "given", (spectrum,))
@@ -197,9 +220,15 @@ def reduced(
         train = {s.identifier for _, s in records(given.tables) if s.metadata["fold"] == "train"}
         keep = np.array([name in train for name in names])
     else:
-        truths = {molecule.key for own in queries.values() for _, molecule, _ in own}
-        keys = [key[:14] for key in library.molecules["inchikey"].to_pylist()]
-        keep = np.array([keys[number] not in truths for number in library.molecule_of])
+        truths = {
+            (molecule.key, spectrum.metadata.get("contributor"))
+            for own in queries.values() for spectrum, molecule, _ in own
+        }  # fmt: skip
+        own_keys = {key for key, _ in truths}
+        keep = np.array([
+            (key, contributor) not in truths if given.references == "known" else key not in own_keys
+            for key, contributor in zip(*keys_and_contributors(bundle), strict=True)
+        ])  # fmt: skip
     references = References.of_library(library)
     states = [
         state if "molecule_of" not in state.arrays else
@@ -248,7 +277,7 @@ def answered(
         annotator = Annotator(config)
         whole, bundled = annotator.source, annotator.bundle.molecules
         label = "bundled" if database == "bundled" else Path(database).name
-        for present in (True, False):
+        for present in (True,) if given.references == "known" else (True, False):
             annotator.source = Changed(
                 whole, set() if present else truths, [m for _, m, _ in queries] if present else []
             )
@@ -259,6 +288,8 @@ def answered(
                 stratum = f"{label}, {name}, adduct {'stated' if stated else 'not stated'}"
                 yield from rows_of(annotator, queries, stratum, present, stated)
         annotator.bundle.__dict__["molecules"] = bundled
+    if given.references == "known" and given.lists:
+        raise SystemExit("--references known goes with --database only")
     for size in map(int, filter(None, given.lists.split(","))):
         yield from of_lists(given, queries, size, truths, f"lists of {size}, {name}")
 
@@ -352,6 +383,15 @@ def report(rows: list[dict[str, Any]], baseline: dict[Any, dict[str, Any]]) -> N
         own = [row for row in rows if stratum in (None, row["stratum"])]
         missing = [row for row in own if not row["present"]]
         present = [row for row in own if row["present"]]
+        if not missing and present:
+            print(
+                f"{stratum or 'all'} | present: {len(present)}, "
+                f"HR@1 {percent(row['right'] for row in present)}, mean confidence "
+                f"{np.mean([row['confidence'] for row in present]):.3f}, right at level 2a "
+                f"{percent(row['right'] and row['level'] == '2a' for row in present)}, right at "
+                f"level 3+ {percent(row['right'] and is_three(row) for row in present)}, wrong at "
+                f"level 3+ {percent(not row['right'] and is_three(row) for row in present)}"
+            )
         if not missing or not present:
             continue
         kept = [

@@ -33,7 +33,7 @@ def of_mode(**changes: Any) -> PolarityCalibration:
         "in_database": None,
         "molecules": 120,
         "own": True,
-        "match": MatchOdds(np.array([-1.0, 2.0]), 60, 70),
+        "match": MatchOdds(np.array([-1.0, 2.0]), 60, 70, 0.5),
     }
     return PolarityCalibration(**{**facts, **changes})
 
@@ -205,12 +205,29 @@ def test_what_does_not_fit_is_refused(change, says) -> None:
 
 
 def test_plain_data_and_back():
-    odds = MatchOdds(np.array([-1.0, 0.5, 3.0]), 70, 80)
+    odds = MatchOdds(np.array([-1.0, 0.5, 3.0]), 70, 80, 0.4)
     again = MatchOdds.from_dict(odds.to_dict())
     assert again.of([0.1, 0.5, 0.99]).tolist() == [-1.0, 0.5, 3.0]
     assert again.of([0.6])[0] > 0.5
-    assert (again.same, again.other) == (70, 80)
+    assert (again.same, again.other, again.overlap) == (70, 80, 0.4)
     with pytest.raises(BundleError, match="has no nats"):
-        MatchOdds.from_dict({"nats": [], "same": 0, "other": 0})
+        MatchOdds.from_dict({"nats": [], "same": 0, "other": 0, "overlap": 0.0})
     with pytest.raises(BundleError):
         MatchOdds.from_dict({"nats": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("share", "ratios"),
+    [
+        (0.1, [4.0, 2 / 3]),
+        (0.4, [1.0, 1.0]),  # no more frequent among what is measured than in the database
+        (1.0, [1.0, 1.0]),
+        (0.0, [1.0, 1.0]),
+        (0.01, [6.0, 0.94 / 0.99]),  # bounded
+    ],
+)
+def test_molecules_with_reference_spectra_are_more_probable(share, ratios) -> None:
+    odds = MatchOdds(np.zeros(2), 70, 80, 0.4)
+    assert odds.prior_ratios(np.array([True, False]), share) == pytest.approx(ratios)
+    of_database = odds.prior_ratios(np.array([True, False]), share) @ [share, 1 - share]
+    assert of_database == pytest.approx(1.0)

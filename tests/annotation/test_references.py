@@ -168,6 +168,22 @@ def test_a_library_match_is_level_2a_or_the_problem_is_said(match, grounds, prob
     assert problem is None or problem in level.reason
 
 
+@pytest.mark.parametrize(
+    ("match", "grounds", "number"),
+    [
+        ({}, {}, "3"),
+        ({}, {"matched": 0.5}, "5"),  # the molecule may as well be one without a match
+        ({}, {"scored": 1}, "5"),
+        ({}, {"unlisted": a_reference()}, "5"),
+        ({"peaks": LEAST_PEAKS - 1}, {}, "5"),
+    ],
+)
+def test_one_of_several_isomers_that_match_is_level_3(match, grounds, number) -> None:
+    usual = {"similar": RIVALS, "matched": 0.6, "p_in_database": 0.9, "is_reached": False}
+    level = matched_level({"similarity": 0.98} | match, **usual | grounds)
+    assert level.number == number
+
+
 def test_the_reason_of_a_lone_candidate_does_not_deny_its_match() -> None:
     level = matched_level({"similarity": 0.98}, scored=1, similar=RIVALS)
     assert level.reason.startswith("exact mass only: it is the only candidate for [M+H]+; its")

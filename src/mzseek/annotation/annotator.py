@@ -290,7 +290,7 @@ class Annotator:
             annotation = annotate_query(
                 query, scored, neighbour_lists[index], confidence.of(mode), self.channels,
                 molecules.fingerprints(scored.rows), self.config, evidence, prior,
-                external=external, share=self.expected_share,
+                external=external, share=self.expected_share, in_library=self.in_library,
             )  # fmt: skip
             annotations.append(
                 replace(annotation, notes=(*annotation.notes, *notes), unmatched_scores=unmatched)
@@ -349,6 +349,16 @@ class Annotator:
             check_share(share)
             return share
         return expected_share(len(self.source), listed=self.source.by_feature)
+
+    @cached_property
+    def in_library(self) -> float:
+        """Share of the database's molecules with reference spectra."""
+        keys = {
+            text[:BLOCK_LENGTH]
+            for _, library in self.libraries
+            for text in library.molecules["inchikey"].to_pylist()
+        }
+        return self.source.share_of(keys)
 
     def named(self) -> Named:
         """Features that the tables of the config name, none of them met yet."""

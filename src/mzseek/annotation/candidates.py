@@ -165,6 +165,10 @@ class Source(ABC):
         """Features that it has lists for, where each has its own."""
         return ()
 
+    def share_of(self, keys: Collection[str]) -> float:
+        """Return the largest share of the molecules that can have one of so many distinct keys."""
+        return min(len(keys) / len(self), 1.0) if len(self) else 1.0
+
     @abstractmethod
     def metadata(self) -> dict[str, Any]:
         """Size, origin and checksum for ``run.json``."""
@@ -221,6 +225,11 @@ class ListedSource(Source):
     def features(self) -> Collection[str]:
         """Features that it has lists for."""
         return self.lists or ()
+
+    def share_of(self, keys: Collection[str]) -> float:
+        """Return the share of the molecules that have one of the keys (first InChIKey block)."""
+        known = sum(molecule.key in keys for molecule in self.molecules)
+        return known / len(self) if len(self) else 1.0
 
     def metadata(self) -> dict[str, Any]:
         """Kind, path, checksum and size for ``run.json``."""

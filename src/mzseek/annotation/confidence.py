@@ -12,7 +12,7 @@ from mzseek.decision import Calibration, Pooling
 from mzseek.io.manifest import check_fields
 
 Floats = npt.NDArray[np.float64]
-_MATCH_FIELDS = {"nats": [float], "same": int, "other": int}
+_MATCH_FIELDS = {"nats": [float], "same": int, "other": int, "overlap": float}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,14 @@ class MatchOdds:
     same, other : int
         Pairs that they were measured on: of one molecule by different contributors, and of
         different molecules.
+    overlap : float
+        Of the molecules of a contributor, the share that others have measured as well.
     """
 
     log_odds: Floats
     same: int
     other: int
+    overlap: float
 
     def of(self, similarities: npt.ArrayLike) -> Floats:
         """Log-odds of candidates whose own reference spectra are so similar.
@@ -38,15 +41,45 @@ class MatchOdds:
 
         Examples
         --------
-        >>> MatchOdds(np.array([-1.0, 2.0]), 100, 100).of([0.0, 0.25, 0.5, 1.0]).tolist()
+        >>> MatchOdds(np.array([-1.0, 2.0]), 100, 100, 0.5).of([0.0, 0.25, 0.5, 1.0]).tolist()
         [-1.0, -1.0, 0.5, 2.0]
         """
         middles = (np.arange(len(self.log_odds)) + 0.5) / len(self.log_odds)
         return np.interp(np.asarray(similarities, np.float64), middles, self.log_odds)
 
+    def prior_ratios(self, in_library: npt.NDArray[np.bool_], share: float) -> Floats:
+        """Return how much more probable each candidate is for having reference spectra, or none.
+
+        What one laboratory measures, others have often measured as well: `overlap` of its
+        molecules, but a smaller share of a database. The mean over the database is 1. The ratio
+        is bounded, since it was validated with the bundled database only, where it is 6.
+
+        Parameters
+        ----------
+        in_library : bool array, shape (candidates,)
+            Whether a library has spectra of the candidate's ion.
+        share : float
+            Share of the database's molecules with reference spectra.
+
+        Examples
+        --------
+        >>> odds = MatchOdds(np.zeros(10), 100, 100, 0.5)
+        >>> odds.prior_ratios(np.array([True, False]), 0.1).round(2).tolist()
+        [5.0, 0.56]
+        """
+        if not self.overlap > share > 0:
+            return np.ones(len(in_library))
+        ratio = min(self.overlap / share, _MAX_PRIOR_RATIO)
+        return np.where(in_library, ratio, (1 - ratio * share) / (1 - share))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {"nats": self.log_odds.tolist(), "same": self.same, "other": self.other}
+        return {
+            "nats": self.log_odds.tolist(),
+            "same": self.same,
+            "other": self.other,
+            "overlap": self.overlap,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], where: object = "match") -> "MatchOdds":
@@ -54,17 +87,18 @@ class MatchOdds:
         check_fields(data, _MATCH_FIELDS, where, BundleError)
         if not data["nats"]:
             raise BundleError(f"{where}: has no nats")
-        return cls(np.array(data["nats"], np.float64), data["same"], data["other"])
+        return cls(np.array(data["nats"], np.float64), data["same"], data["other"], data["overlap"])
 
 
+_MAX_PRIOR_RATIO = 6.0
 CHANNELS = ("fragments", "analogs")  # whose absolute scores are read; 0 where there is none
 _PLAIN = ("log candidates", "log-odds", "margin", *CHANNELS, "explained", "explained ahead",
           "entropy", "log peaks", "log same mass", "nearest")  # fmt: skip
 _BY_LENGTH = _PLAIN[1:10]  # features whose weight depends on the length of the list
 NAMES = (*_PLAIN, *(f"{name} × log candidates" for name in _BY_LENGTH))
 # Expected share of features whose molecule the database holds, by its number of molecules.
-LISTED = 0.08  # candidates that the user lists
-SHARES = ((150_000, 0.03), (1_000_000, 0.06), (np.inf, 0.08))
+LISTED = 0.06  # candidates that the user lists
+SHARES = ((150_000, 0.02), (1_000_000, 0.04), (np.inf, 0.05))
 LONGEST = 256  # candidates: the longest lists that it was fitted on
 _BOUND = 8.0  # log-odds beyond this are not told from certainty
 _IN_DATABASE_FIELDS = {
@@ -98,7 +132,7 @@ def expected_share(molecules: int, *, listed: bool = False) -> float:
     Examples
     --------
     >>> expected_share(46_000), expected_share(2_000_000)
-    (0.03, 0.08)
+    (0.02, 0.05)
     """
     if listed:
         return LISTED

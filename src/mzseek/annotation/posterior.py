@@ -10,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
+from mzseek.annotation.candidates import Molecule
 from mzseek.annotation.confidence import ListEvidence, PolarityCalibration
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.query import FeatureQuery, Hypothesis, error_ppm
@@ -59,6 +60,7 @@ def annotate_query(
     *,
     external: Sequence["Contribution"] = (),
     share: float = 0.5,
+    in_library: float = 1.0,
 ) -> Annotation:
     """Annotate a feature that has candidates.
 
@@ -80,6 +82,8 @@ def annotate_query(
         Log-odds from scores of other programs.
     share : float
         Expected share of features whose molecule is in the database.
+    in_library : float
+        Share of the database's molecules with reference spectra.
     """
     counts = np.array([query.n_candidates])
     molecules = [molecule for listed in query.molecules for molecule in listed]
@@ -108,6 +112,8 @@ def annotate_query(
     support = np.where(has_few_peaks, np.minimum(match, 0.0), match)
     if numbers.match is not None:
         support = support + [_good_match_log_odds(neighbours.matches.get(m.key)) for m in molecules]
+        has_spectra = np.array([m.key in neighbours.similar for m in molecules])
+        support = support + np.log(numbers.match.prior_ratios(has_spectra, in_library))
     ratio = float((by_score * np.exp(support)).sum())
     present = _in_database(numbers, evidence, share, ratio, rivals)
     if present is not None and unlisted is not None:
@@ -129,6 +135,7 @@ def annotate_query(
         p_in_database=present,
         similar=neighbours.similar,
         unlisted=unlisted,
+        matched=_matched_probability(molecules, p, neighbours),
         formulas=formulas,
         is_reached=is_ahead and is_best_scored,
         least_explained=fitted.least_explained if fitted else 0.0,
@@ -276,6 +283,12 @@ def _match_log_odds(
 def _good_match_log_odds(match: Reference | None) -> float:
     """Log-odds that a match within the bounds of level 2a adds to those of its similarity."""
     return GOOD_MATCH if match is not None and is_good_match(match) else 0.0
+
+
+def _matched_probability(molecules: Sequence[Molecule], p: Floats, neighbours: Neighbours) -> float:
+    """Return the probability of all candidates that have a library match."""
+    matches = [neighbours.matches.get(molecule.key) for molecule in molecules]
+    return float(p[[match is not None and is_good_match(match) for match in matches]].sum())
 
 
 def _in_database(

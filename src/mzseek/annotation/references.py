@@ -47,6 +47,9 @@ class LevelEvidence:
         the library has at this precursor m/z.
     unlisted : Reference or None
         A matching reference spectrum whose molecule is no candidate.
+    matched : float
+        Probability, given that the molecule is among the candidates, that it is one of those
+        with a library match.
     formulas : mapping of str to float
         Posterior probability of each formula among the candidates.
     is_reached : bool
@@ -59,6 +62,7 @@ class LevelEvidence:
     p_in_database: float | None = None
     similar: Mapping[str, float] = field(default_factory=dict)
     unlisted: Reference | None = None
+    matched: float = 0.0
     formulas: Mapping[str, float] = field(default_factory=dict)
     is_reached: bool = True
     least_explained: float = 0.0
@@ -96,6 +100,12 @@ def level_of(candidates: Sequence[Candidate], grounds: LevelEvidence) -> Level:
         problem = _match_problem(best, best.match, confidence, grounds)
         if problem is None:
             return Level("2a", f"library match: {_shown(best.match)} is of this molecule")
+        # One of several isomers that all match; a lone candidate was compared with none of them.
+        is_one_of_several = (
+            is_good_match(best.match) and grounds.scored > 1 and grounds.unlisted is None
+        )
+        if is_one_of_several and grounds.matched * p_in_database >= HALF:
+            return Level("3", f"tentative structure: {problem}")
         level = _without_match(best, confidence, p_in_database, grounds)
         return Level(level.number, f"{level.reason}; {problem}")
     return _without_match(best, confidence, p_in_database, grounds)

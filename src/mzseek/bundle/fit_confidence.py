@@ -534,7 +534,20 @@ def fit_match_odds(library: Library, mode: int) -> MatchOdds | None:
     same, others = _best_of_pairs(library, chosen, matches)
     if len(same) < _MIN_PAIRS or len(others) < _MIN_PAIRS:
         return None
-    return MatchOdds(_odds(same, others), len(same), len(others))
+    return MatchOdds(_odds(same, others), len(same), len(others), overlap_of(library, mode))
+
+
+def overlap_of(library: Library, mode: int) -> float:
+    """Return the share of a contributor's molecules that others have measured in an ion mode.
+
+    Each pair of contributor and molecule counts once.
+    """
+    molecule = np.asarray(library.molecule_of)[np.asarray(library.ions.modes) == mode]
+    whose = np.array(library.records["contributor"].to_pylist(), object)
+    whose = whose[np.asarray(library.ions.modes) == mode]
+    pairs = set(zip(molecule.tolist(), whose.tolist(), strict=True))
+    contributors = Counter(number for number, _ in pairs)
+    return sum(n for n in contributors.values() if n > 1) / max(len(pairs), 1)
 
 
 def _best_of_pairs(
