@@ -97,7 +97,7 @@ _PLAIN = ("log candidates", "log-odds", "margin", *CHANNELS, "explained", "expla
 _BY_LENGTH = _PLAIN[1:10]  # features whose weight depends on the length of the list
 NAMES = (*_PLAIN, *(f"{name} × log candidates" for name in _BY_LENGTH))
 # Expected share of features whose molecule the database holds, by its number of molecules.
-LISTED = 0.06  # candidates that the user lists
+LISTED = 0.08  # candidates that the user lists
 SHARES = ((150_000, 0.02), (1_000_000, 0.04), (np.inf, 0.05))
 LONGEST = 256  # candidates: the longest lists that it was fitted on
 _BOUND = 8.0  # log-odds beyond this are not told from certainty
