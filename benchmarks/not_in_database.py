@@ -221,13 +221,14 @@ def reduced(
         keep = np.array([name in train for name in names])
     else:
         truths = {
-            (molecule.key, spectrum.metadata.get("contributor"))
+            (molecule.key, spectrum.metadata.get("contributor"), spectrum.polarity or 1)
             for own in queries.values() for spectrum, molecule, _ in own
         }  # fmt: skip
-        own_keys = {key for key, _ in truths}
+        own_keys = {key for key, *_ in truths}
+        by_record = zip(*keys_and_contributors(bundle), library.ions.modes.tolist(), strict=True)
         keep = np.array([
-            (key, contributor) not in truths if given.references == "known" else key not in own_keys
-            for key, contributor in zip(*keys_and_contributors(bundle), strict=True)
+            record not in truths if given.references == "known" else record[0] not in own_keys
+            for record in by_record
         ])  # fmt: skip
     references = References.of_library(library)
     states = [
