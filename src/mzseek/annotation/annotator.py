@@ -33,6 +33,7 @@ from mzseek.annotation.config import (
     Tolerance,
 )
 from mzseek.annotation.features import Feature
+from mzseek.annotation.ions import with_ion_support
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.query import FeatureQuery, ask
 from mzseek.annotation.reading import Features, Named, SpectrumFiles, SpectrumList
@@ -292,6 +293,7 @@ class Annotator:
                 molecules.fingerprints(scored.rows), self.config, evidence, prior,
                 external=external, share=self.expected_share, in_library=self.in_library,
             )  # fmt: skip
+            annotation = with_ion_support(annotation, query, scored, confidence)
             annotations.append(
                 replace(annotation, notes=(*annotation.notes, *notes), unmatched_scores=unmatched)
             )
@@ -305,7 +307,8 @@ class Annotator:
         tolerance, feature = peak_tolerance(self.fitted), annotation.feature
         processed = None
         if feature.measured:
-            file_ppm = feature.spectra[0].peak_ppm
+            stated = [s.peak_ppm for s in feature.spectra if s.peak_ppm is not None]
+            file_ppm = max(stated, default=None)  # its spectra may be of several files
             tolerance |= {} if file_ppm is None else {"ppm": file_ppm}
             processed, feature = feature, replace(feature, spectra=feature.measured, measured=())
         return replace(
@@ -384,7 +387,7 @@ class Annotator:
             return StoreSource.open(name)
         if self._shared:
             return ListedSource.load(self._shared / _CANDIDATES)
-        return file_source(name, self.skipped_candidates, self.config.columns)
+        return file_source(name, self.skipped_candidates, self.config.list_columns)
 
     @contextmanager
     def shared_state(self) -> Iterator[str | None]:

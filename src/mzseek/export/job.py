@@ -84,10 +84,12 @@ def annotate_files(
         A file that is missing or of another kind, a model or database that is damaged, an output
         in the way.
     """
-    files = paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths)
+    config = config or AnnotateConfig()
+    files = (
+        paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths, config.spectrum_columns)
+    )
     settings = settings or Settings()
     tables = [table for table in (settings.network, settings.features) if table]
-    config = config or AnnotateConfig()
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
     guard = SourceGuard(files.paths)

@@ -211,16 +211,16 @@ def annotate(
     >>> found = annotate("mine.mgf", database=["CCO", "COC"])  # doctest: +SKIP
     >>> found["17"].peaks()  # doctest: +SKIP
     """
-    source, skipped = spectra_source(spectra), list[tuple[str, str]]()
+    skipped = list[tuple[str, str]]()
     settings |= {
         "library": _folders(library),
         "model": getattr(model, "folder", model),
         "objective": objective,
     }
     with _database_path(database) as path:
-        config = config_for(
-            AnnotateConfig(database=None if path is None else str(path), **settings), source
-        )
+        config = AnnotateConfig(database=None if path is None else str(path), **settings)
+        source = spectra_source(spectra, config.spectrum_columns)
+        config = config_for(config, source)
         try:
             annotator = Annotator(config)
         except InputError as error:

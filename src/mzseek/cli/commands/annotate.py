@@ -134,7 +134,9 @@ def _check_instrument(name: object) -> None:
 def annotate(
     spectra: Annotated[
         list[Path],
-        typer.Argument(help="Files or folders of spectra: MGF, MSP, mzML, mzXML, MassBank, …"),
+        typer.Argument(
+            help="Files or folders of spectra: MGF, MSP, mzML, mzXML, MassBank, Parquet, …"
+        ),
         EXISTS,
     ],
     out: Annotated[
@@ -182,8 +184,9 @@ def annotate(
     """
     from mzseek.annotation.reading import SpectrumFiles
     from mzseek.core.compiled import disable_compilation, has_compiled_cache
+    from mzseek.spectra.formats.tables import parse_columns
 
-    files = SpectrumFiles(spectra)
+    files = SpectrumFiles(spectra, parse_columns(options["columns"] or ()))
     is_small = options["database"] is None and _has_few(files)
     if is_small and not has_compiled_cache():
         disable_compilation()
