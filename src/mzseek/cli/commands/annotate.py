@@ -170,6 +170,9 @@ def annotate(
             help=f"No exit status {NOTHING_FOUND} where no feature has a candidate.",
         ),
     ] = False,
+    ranking_columns: Annotated[
+        str, typer.Option(help="Names of the two columns of a .csv as --out.")
+    ] = "id,smiles",
     jobs: Jobs = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="End with a JSON object, alone on standard output.")
@@ -196,8 +199,9 @@ def annotate(
         is_folder(out)
     elif resume:
         raise AnnotationError("--resume: there is no --out to go on with")
-    from mzseek.export.writer import Settings
+    from mzseek.export.writer import Settings, parse_ranking_columns
 
+    pair = parse_ranking_columns(ranking_columns)
     config = AnnotateConfig(**options)
     title = " ".join(path.name for path in spectra)
     with only_json() if json_output else nullcontext():
@@ -205,7 +209,8 @@ def annotate(
             nothing = _show_here(files, config, json_output)
         else:
             nothing = _run(
-                files, config, out, Settings(title=title, network=network, features=features),
+                files, config, out,
+                Settings(title=title, network=network, features=features, ranking_columns=pair),
                 json_output, resume=resume, force=force, jobs=jobs,
             )  # fmt: skip
     if nothing and not allow_empty:
