@@ -1,9 +1,10 @@
 """Annotate spectra: one class for the command line, the notebook, a server and workers."""
 
 import json
+import platform
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -67,6 +68,7 @@ from mzseek.parallel.processes import OpenedOnce
 from mzseek.spectra import Spectrum
 from mzseek.spectra.recalibration import describe_curves
 from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
+from mzseek.version import PACKAGES, versions
 
 if TYPE_CHECKING:
     from mzseek.annotation.external_scores import Contribution, ExternalScores
@@ -464,6 +466,47 @@ class Annotator:
         }
 
 
+def open_on_node(
+    config: AnnotateConfig, key: str, used: tuple[tuple[str, str], ...]
+) -> Annotator:
+    """Open an annotator on another machine, which must find the same files by the same paths.
+
+    Parameters
+    ----------
+    config : AnnotateConfig
+    key : str
+        `Annotator.key` of the process that hands out the work.
+    used : tuple of (str, str)
+        Its versions of packages: others may give other annotations.
+
+    Raises
+    ------
+    AnnotationError
+        Something is missing there, or is another one; the message has the path and the node.
+    """
+    node = platform.node()
+    for path in config.paths():
+        if not path.exists() and str(path) != config.formulas_path:  # which were read before
+            raise AnnotationError(
+                f"{path}: is not on node {node}: workers must reach model, database and libraries "
+                "by the same path as this machine (a shared file system, or copies)"
+            )
+    own = versions(*PACKAGES)
+    other = next((name for name, version in used if own.get(name) != version), None)
+    if other is not None:
+        raise AnnotationError(
+            f"node {node} has {other} {own.get(other)}, and this machine {dict(used)[other]}: "
+            "install the same versions on all nodes"
+        )
+    annotator = Annotator(config)
+    if annotator.key != key:
+        raise AnnotationError(
+            f"{annotator.source.label}: it, the model ({annotator.bundle.folder}), a library or the "
+            f"prior on node {node} is another one than on this machine"
+        )
+    return annotator
+
+
 class AnnotationRun(Iterator[Annotation]):
     """Annotations of spectra, made as they are asked for, and what is to be said of them all.
 
@@ -535,10 +578,14 @@ class AnnotationRun(Iterator[Annotation]):
         waiting: deque[tuple[list[int], int]] = deque()  # of each batch: indices, its chunk's size
         chunk: dict[int, Result] = {}
         config, key = self.annotator.config, self.annotator.key
-        with self.annotator.shared_state() as folder:
-            work: OpenedOnce[Annotator, list[Feature], list[Result]] = OpenedOnce(
-                Annotator.annotate_batch, Annotator, config, folder, key
-            )
+        work: OpenedOnce[Annotator, list[Feature], list[Result]]
+        with ExitStack() as stack:
+            if self._engine.shares_files:
+                folder = stack.enter_context(self.annotator.shared_state())
+                work = OpenedOnce(Annotator.annotate_batch, Annotator, config, folder, key)
+            else:
+                used = tuple(versions(*PACKAGES).items())
+                work = OpenedOnce(Annotator.annotate_batch, open_on_node, config, key, used)
             for batch in self._engine.results(work, _batches(features, waiting)):
                 indices, size = waiting.popleft()
                 chunk |= zip(indices, batch, strict=True)

@@ -24,11 +24,10 @@ from mzseek.export.writer import Settings, Writer, plain_data
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
 from mzseek.io.manifest import measured, overlap
 from mzseek.io.writing import discard, disk_error_reason, disk_errors, publish, remove_leftovers
-from mzseek.version import versions
+from mzseek.version import PACKAGES, versions
 
 RUN, NETWORK, FEATURES, JOURNAL = "run.json", "network.graphml", "features", "journal.jsonl"
 KIND, VERSION = "mzseek annotation", 1
-PACKAGES = ("numpy", "scipy", "rdkit")  # that numbers depend on
 _PARTIAL = ".partial"
 _CSV, _JOINED = ".csv", ".txt"  # a .csv is a ranking, or with --features a table of features
 _REMEDY = "name another --out, or replace it with --force"

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mzseek.annotation.config import INSTRUMENTS, AnnotateConfig, larger_databases
-from mzseek.cli.options import EXISTS, IS_LIBRARY, Check, FormerName, Jobs, options_of
+from mzseek.cli.options import (
+    EXISTS,
+    IS_LIBRARY,
+    Address,
+    Check,
+    EngineName,
+    EngineOptions,
+    FormerName,
+    Jobs,
+    options_of,
+)
 from mzseek.cli.output import (
     new_table,
     only_json,
@@ -174,6 +184,8 @@ def annotate(
         str, typer.Option(help="Names of the two columns of a .csv as --out.")
     ] = "id,smiles",
     jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="End with a JSON object, alone on standard output.")
     ] = False,
@@ -211,7 +223,8 @@ def annotate(
             nothing = _run(
                 files, config, out,
                 Settings(title=title, network=network, features=features, ranking_columns=pair),
-                json_output, resume=resume, force=force, jobs=jobs,
+                json_output, resume=resume, force=force,
+                engine=EngineOptions(jobs, engine, address).start(),
             )  # fmt: skip
     if nothing and not allow_empty:
         print(f"mzseek: {nothing}; --allow-empty accepts this", file=sys.stderr)
