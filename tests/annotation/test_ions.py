@@ -111,9 +111,9 @@ def test_pooled_scores_are_the_sum_over_ions_on_the_scale_of_one_polarity(annota
     query = ask(feature(POSITIVE, NEGATIVE), annotator.source, annotator.config)
     numbers = confidence(annotator, **temperatures)
     factor, scales = pooling_weights(query, numbers)
-    assert mode_of(query) == 1
+    assert mode_of(query) == -1  # of as many peaks the first, of the lower precursor
     lengths = [numbers.of(m).calibration.temperature_of(query.n_candidates) for m in (1, -1)]
-    weights = {1: 1.0, -1: lengths[0] / lengths[1]}
+    weights = {1: lengths[1] / lengths[0], -1: 1.0}
     assert sorted(scales) == pytest.approx(sorted(weights.values()))
     expected = sum(w * a.parts for w, a in zip(weights.values(), alone, strict=True)) * factor
     assert both.parts == pytest.approx(expected)

@@ -185,11 +185,11 @@ def _laid_out(
 
 
 def mode_of(query: FeatureQuery) -> int:
-    """Return 1 for a query of positive, −1 for one of negative mode; of both, that of most spectra.
+    """Return 1 for a query of positive, −1 for one of negative mode.
 
-    Of as many of both it is positive.
+    Of a feature of both it is that of the representative spectrum, whose adduct is shown.
     """
-    return -1 if spectrum_modes(query).sum() < 0 else 1
+    return mode_of_ion(query.hypotheses[0].adduct)
 
 
 def mode_of_ion(adduct: str) -> int:

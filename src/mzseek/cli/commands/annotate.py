@@ -108,6 +108,9 @@ def _show_reasons(annotation: "Annotation") -> None:
         for kind in dict.fromkeys(annotation.kinds.values())
     ]
     say(f"Reasons, as log-odds (nats) against the average candidate: {', '.join(parts)}")
+    if annotation.ion_support:
+        shares = (f"{ion.adduct} {ion.probability:.0%}" for ion in annotation.ion_support)
+        say(f"By the spectra of each ion alone: {plain(', '.join(shares))}")
     if best.analog is not None:
         say(f"Nearest analog: {plain(best.analog.record)} (spectral similarity "
             f"{best.analog.similarity:.2f}, Tanimoto {best.analog.tanimoto:.2f})")  # fmt: skip
