@@ -466,9 +466,7 @@ class Annotator:
         }
 
 
-def open_on_node(
-    config: AnnotateConfig, key: str, used: tuple[tuple[str, str], ...]
-) -> Annotator:
+def open_on_node(config: AnnotateConfig, key: str, used: tuple[tuple[str, str], ...]) -> Annotator:
     """Open an annotator on another machine, which must find the same files by the same paths.
 
     Parameters

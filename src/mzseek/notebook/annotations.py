@@ -256,7 +256,7 @@ def _describe_settings() -> None:
     ]
     annotate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [*parameters, *(known[name] for name in ("jobs", "engine", "address"))],
-        return_annotation=Annotations
+        return_annotation=Annotations,
     )
     lines = [f"{setting.name}\n        {setting.metadata['meaning']}" for setting in SETTINGS]
     if annotate.__doc__:

@@ -1,11 +1,13 @@
 """Tables of spectra: text, Parquet and Arrow, formats "table", "parquet" and "arrow"."""
 
 import csv
+import gzip
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -217,3 +219,23 @@ def suppress_input_error(rejects: list[Skipped]) -> Iterator[None]:
 def test_columns_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(SpectrumError, match="expected NAME=COLUMN"):
         parse_columns(text)
+
+
+def test_lists_that_unfold_without_end_are_refused(tmp_path: Path) -> None:
+    lists = pa.array([np.full(1_000_001, 50.0, np.float32)])
+    table = pa.table({"precursor_mz": [195.0], "mzs": lists, "intensities": lists})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    rejects: list[Skipped] = []
+    assert list(read_spectra(tmp_path / "a.parquet", rejects)) == []
+    assert "unfolds to 1,000,001 values" in rejects[0].reason
+
+
+def test_a_packed_parquet_file_and_a_damaged_one_are_one_line(tmp_path: Path) -> None:
+    write_arrow(tables()["lists"], tmp_path / "a.parquet")
+    content = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "b.parquet.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "c.parquet").write_bytes(content[:-40])
+    rejects: list[Skipped] = []
+    assert len(list(read_spectra(tmp_path, rejects))) == 1
+    assert "unpack it first" in rejects[0].reason
+    assert "damaged or cut short" in rejects[1].reason

@@ -226,7 +226,9 @@ def named_files(mgf, bundle_folder, tmp_path):
 
 def test_every_option_that_answers_depend_on_is_in_run_json(mzseek, mgf, named_files):
     known = set(inspect.signature(annotate).parameters)
-    assert known == set(RECORDED) | NOT_OF_ANSWERS | OF_TABLES, "say where run.json has a new option"
+    assert known == set(RECORDED) | NOT_OF_ANSWERS | OF_TABLES, (
+        "say where run.json has a new option"
+    )
     given = []
     for name, (_, value, _) in RECORDED.items():
         flag = f"--{name.replace('_', '-')}"
@@ -269,7 +271,7 @@ def test_every_argument_of_python_is_in_run_json(mgf, named_files):
 def test_columns_of_a_table_are_in_run_json(mzseek, named_files):
     """A table whose rows are the spectra of one molecule, read by named columns into a ranking."""
     table, options = named_files / "t.csv", ["--model", named_files / "model", "--ppm", "900"]
-    rows = ('75.0804,"[M+H]+",S,"[31.018, 57.07]","[5, 9]"', '73.0659,[M-H]-,S,55.05 71.05,3 9')
+    rows = ('75.0804,"[M+H]+",S,"[31.018, 57.07]","[5, 9]"', "73.0659,[M-H]-,S,55.05 71.05,3 9")
     table.write_text("\n".join(["own,adduct,molecule,a,b", *rows, ""]))
     (named_files / "b.smi").write_text("CCCCO\nCCOCC\n")
     options += ["--columns", "mz=a,intensity=b,precursor=own", "--columns", "id=molecule"]
