@@ -62,7 +62,7 @@ def test_ions_are_assigned_adducts_of_one_mass():
     assert assigned(POSITIVE, NAMELESS[0], NEGATIVE) == [("[M-H]-", "[M+H]+")]
     only = ions_of(feature(POSITIVE, SODIUM, NEGATIVE, *NAMELESS), TEN)
     assert sorted(map(len, only)) == [1, 2, 2]
-    with pytest.raises(AnnotationError, match="2 ions, .* which no adducts"):
+    with pytest.raises(AnnotationError, match=r"2 ions, .* which no adducts"):
         assigned(NEGATIVE, replace(NAMELESS[0], precursor_mz=300.1))
 
 

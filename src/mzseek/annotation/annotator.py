@@ -499,8 +499,8 @@ def open_on_node(config: AnnotateConfig, key: str, used: tuple[tuple[str, str], 
     annotator = Annotator(config)
     if annotator.key != key:
         raise AnnotationError(
-            f"{annotator.source.label}: it, the model ({annotator.bundle.folder}), a library or the "
-            f"prior on node {node} is another one than on this machine"
+            f"{annotator.source.label}: it, the model ({annotator.bundle.folder}), a library or "
+            f"the prior on node {node} is another one than on this machine"
         )
     return annotator
 
