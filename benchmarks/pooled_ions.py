@@ -1,10 +1,11 @@
 r"""Hits of single spectra, of the spectra of one ion together, and of all ions of a molecule.
 
-    python benchmarks/pooled_ions.py set.tsv.gz more.tsv.gz --model BUNDLE [--fold val] [--each 4]
+    python benchmarks/pooled_ions.py set.tsv.gz more.tsv.gz [--fold val] [--each 4] [--model BUNDLE]
 
 Molecules of the fold that were measured as at least two ions (adducts, of either polarity) are
-annotated among the mass candidates beside each table, ions stated. BUNDLE must not have learned
-from the fold (`mzseek model build --folds train`). For each molecule:
+annotated among the mass candidates beside each table, ions stated. Of the reference spectra of the
+model (the one that comes with mzseek by default) only those of the tables' train fold are kept, and
+forward models of intensities, which have learned from all folds, are left out. For each molecule:
 
 - single: each spectrum is a feature;
 - ion: the spectra of each ion are one feature, as in one file of one polarity;
@@ -21,18 +22,21 @@ bounds of that note.
 import argparse
 import gzip
 import json
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from not_in_database import reduced
 
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import Annotator
 from mzseek.annotation.candidates import ListedSource, Molecule
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature, distinct_spectra
+from mzseek.bundle import Bundle
 from mzseek.chem.molecules import describe_structure
 from mzseek.datasets.files import read_table
 from mzseek.io import stable_hash
@@ -46,11 +50,16 @@ BOUNDS = (1.0, 2.0, 3.0, 10.0)
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("tables", type=Path, nargs="+")
-    asked.add_argument("--model", type=Path, required=True)
+    asked.add_argument("--model", type=Path)
     asked.add_argument("--fold", default="val")
     asked.add_argument("--each", type=int, default=4, help="spectra of an ion, at most")
     asked.add_argument("--most", type=int, help="molecules; all by default")
     given = asked.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        measure(given, of_train(given, Path(folder, "model")))
+
+
+def measure(given: argparse.Namespace, annotator: Annotator) -> None:
     spectra, lists = read(given)
     ions = {key: of for key, of in spectra.items() if len(of) > 1}
     ions = dict(islice(sorted(ions.items()), given.most))
@@ -67,7 +76,7 @@ def main() -> None:
         "control": ((key, drawn(of, len(i))) for key, of in ions.items() for i in of.values()),
     }.items():
         hits: dict[str, list[float]] = defaultdict(list)
-        for key, annotation in annotated(given.model, features, lists, molecules):
+        for key, annotation in annotated(annotator, features, lists, molecules):
             best = annotation.best
             hits[key].append(float(best is not None and best.key == key))
             sure[name].append((best.probability if best else 0.0, bool(hits[key][-1])))
@@ -98,6 +107,15 @@ def read(given: argparse.Namespace) -> tuple[dict[str, dict[str, list[Spectrum]]
     return spectra, lists
 
 
+def of_train(given: argparse.Namespace, folder: Path) -> Annotator:
+    """An annotator with the reference spectra of the train fold, without models of intensities."""
+    tables = argparse.Namespace(references="train", tables=given.tables)
+    reduced(Bundle.open(given.model), tables, {}, folder)
+    annotator = Annotator(AnnotateConfig(model=str(folder), recalibrate="off"))
+    annotator.fitted = annotator.fitted.first_stage
+    return annotator
+
+
 def drawn(ions: dict[str, list[Spectrum]], number: int) -> list[Spectrum]:
     every = [spectrum for of_ion in ions.values() for spectrum in of_ion]
     every.sort(key=lambda s: stable_hash(b"drawn", s.identifier.encode()))
@@ -105,12 +123,11 @@ def drawn(ions: dict[str, list[Spectrum]], number: int) -> list[Spectrum]:
 
 
 def annotated(
-    model: Path,
+    annotator: Annotator,
     features: Iterable[tuple[str, list[Spectrum]]],
     lists: dict[str, list[str]],
     molecules: dict[str, Molecule],
 ) -> Iterator[tuple[str, Annotation]]:
-    annotator = Annotator(AnnotateConfig(model=str(model), recalibrate="off"))
     source = iter(features)
     while batch := list(islice(source, AT_ONCE)):
         members: list[Molecule] = []
