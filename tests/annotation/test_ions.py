@@ -170,6 +170,7 @@ def test_a_field_groups_the_spectra_of_several_files(bundle_folder, tmp_path):
         [found] = written[-1]
         assert (found["feature"], found["named_by"]) == ("x", "molecule_id")
         assert len(found["spectra"]) == 3
+        assert "its spectra are of 2 files: neg.mgf, pos.mgf" in found["notes"]
     different = {key for key in written[0][0] if written[0][0][key] != written[1][0][key]}
     assert different <= {"file"}
     with pytest.raises(AnnotationError, match=r"grouping 'nothing' is unknown, .* molecule_id"):

@@ -298,7 +298,7 @@ def name_of(spectrum: Spectrum, index: int, field: str = "") -> tuple[str, str]:
     index : int
         Of the spectrum among those that were read, from 1: its name where it has no other.
     field : str, optional
-        That names features before all others (`AnnotateConfig.group_field`).
+        That names features before all others.
 
     Examples
     --------

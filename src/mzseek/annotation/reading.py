@@ -462,6 +462,9 @@ def _feature(
     distinct, repeated, notes = distinct_places(spectrum for _, _, spectrum in members)
     if name != id_:
         notes.append(f"other features have the id {id_}, too: this one is called {name}")
+    if len(files := {str(member[1]) for member in members}) > 1:
+        shown = distinct_labels([Path(file) for file in sorted(files)])
+        notes.append(f"its spectra are of {len(files)} files: {', '.join(shown)}")
     known_as = dict.fromkeys((name, with_file, with_file if is_shared else id_))
     spectra = tuple(spectrum for _, spectrum in distinct)
     feature = Feature(
