@@ -29,7 +29,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from not_in_database import reduced
 
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import Annotator
@@ -42,6 +41,7 @@ from mzseek.datasets.files import read_table
 from mzseek.io import stable_hash
 from mzseek.metrics import bootstrap
 from mzseek.spectra import Spectrum
+from not_in_database import reduced
 
 AT_ONCE = 16
 BOUNDS = (1.0, 2.0, 3.0, 10.0)
