@@ -166,7 +166,9 @@ def report(name: str, results: dict, sure: list[tuple[float, bool]]) -> None:
         if other != name:
             keys = [key for key in means if key in results[other]]
             gain = np.array([means[key] - np.mean(results[other][key]) for key in keys])
-            line += f"; minus {other}: {shown(bootstrap(gain, np.arange(len(gain))))}"
+            line += (
+                f"; minus {other}: {shown(bootstrap(gain, np.arange(len(gain)), bounds=(-1, 1)))}"
+            )
     print(line, flush=True)
 
 

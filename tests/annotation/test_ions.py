@@ -19,6 +19,8 @@ from mzseek.chem.adducts import parse_adduct
 from mzseek.core.errors import AnnotationError
 from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.export.job import annotate_files
+from mzseek.export.report import feature_data
+from mzseek.export.tables import summary_values
 from mzseek.fragments import explain
 from mzseek.spectra import Spectrum, read_spectra, write_mgf
 
@@ -134,6 +136,11 @@ def test_every_ion_is_explained_as_itself_and_says_what_it_prefers(annotator):
         own = explain(spectrum, best.smiles, adduct=spectrum.adduct, ppm=annotation.ppm,
                       least=annotation.least)  # fmt: skip
         assert [peak.formula for peak in peaks] == [peak.formula for peak in own]
+    shown = {own["adduct"]: own["p"] for own in feature_data(annotation)["support"]}
+    assert shown == {name: round(own.probability, 4) for name, own in support.items()}
+    assert summary_values(annotation)["ionSupport"] == tuple(
+        f"{name} (1): {own.probability:.6g}" for name, own in support.items()
+    )
     [single] = annotator.annotate_batch([feature(POSITIVE)])
     assert single.ion_support == ()
 
