@@ -161,6 +161,7 @@ def report(name: str, results: dict, sure: list[tuple[float, bool]]) -> None:
     bins = np.minimum((p * 10).astype(int), 9)
     gaps = [(bins == b).mean() * abs(p[bins == b].mean() - right[bins == b].mean())
             for b in np.unique(bins)]  # fmt: skip
+    line += f", mean probability {100 * p.mean():.1f} of {100 * right.mean():.1f} right"
     line += f", calibration error {100 * sum(gaps):.1f}"
     for other in results:
         if other != name:
