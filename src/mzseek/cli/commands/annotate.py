@@ -214,6 +214,9 @@ def annotate(
         is_folder(out)
     elif resume:
         raise AnnotationError("--resume: there is no --out to go on with")
+    elif engine != "local":
+        raise AnnotationError(f"--engine {engine}: give --out; without it a few are shown here")
+    workers = EngineOptions(jobs, engine, address).start()
     from mzseek.export.writer import Settings, parse_ranking_columns
 
     pair = parse_ranking_columns(ranking_columns)
@@ -227,7 +230,7 @@ def annotate(
                 files, config, out,
                 Settings(title=title, network=network, features=features, ranking_columns=pair),
                 json_output, resume=resume, force=force,
-                engine=EngineOptions(jobs, engine, address).start(),
+                engine=workers,
             )  # fmt: skip
     if nothing and not allow_empty:
         print(f"mzseek: {nothing}; --allow-empty accepts this", file=sys.stderr)

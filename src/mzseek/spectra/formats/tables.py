@@ -195,12 +195,10 @@ def _check_names(file: object, columns: Sequence[str], peaks: Iterable[str]) -> 
 
 def is_table(head: str, columns: Mapping[str, str]) -> bool:
     """Return whether a text begins with the header of a table of spectra."""
-    if columns.keys() & {"mz", "intensity", "peaks"}:
-        return True
     try:
-        return _header("", head, {}) is not None
-    except InputError:  # two columns of a name: told when it is read
-        return True
+        return _header("", head, columns) is not None
+    except InputError:  # a column is missing, or there twice: told when the table is read
+        return not columns or is_table(head, {})
 
 
 def _header(file: str, text: str, columns: Mapping[str, str]) -> tuple[str, TableColumns] | None:
