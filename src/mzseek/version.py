@@ -1,6 +1,7 @@
 """The version of the package, and of what its numbers depend on."""
 
 __version__ = "0.1.0"
+PACKAGES = ("numpy", "scipy", "rdkit")  # that the numbers of annotations depend on
 
 
 def versions(*packages: str) -> dict[str, str]:

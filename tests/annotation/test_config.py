@@ -50,7 +50,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_columns_are_those_of_a_list_of_candidates(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("Struktur\nCCO\n")
     made = AnnotateConfig(database=tmp_path / "mine.csv", smiles_column="Struktur")
-    assert made.columns == {"smiles": "Struktur"}
+    assert made.list_columns == {"smiles": "Struktur"}
     for database in (None, LIBRARY, tmp_path):
         with pytest.raises(AnnotationError, match="--name-column Nom: there is no list of cand"):
             AnnotateConfig(database=database, name_column="Nom")
@@ -101,7 +101,7 @@ def test_without_an_instrument_tolerances_are_ten_ppm_and_the_models() -> None:
     [
         ({"instrument": "tof"}, f"is unknown, expected one of: {', '.join(INSTRUMENTS)}"),
         ({"instrument": ""}, "is unknown, expected one of"),
-        ({"group": "mass"}, "grouping 'mass'"),
+        ({"group": " "}, "group is empty"),
         ({"rt_window": -1.0}, "expected 0 or more"),
         ({"rt_unit": "h"}, "unit of retention times 'h'"),
     ],

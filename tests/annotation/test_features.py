@@ -65,7 +65,7 @@ def test_retention_times_are_in_seconds(text, seconds):
 
 def test_a_feature_has_the_median_precursor_and_the_mean_time():
     own = [
-        spectrum(mz=m, retention_time=t) for m, t in ((100.0, "1 s"), (100.1, "3 s"), (105.0, ""))
+        spectrum(mz=m, retention_time=t) for m, t in ((100.0, "1 s"), (100.1, "3 s"), (100.5, ""))
     ]
     feature = Feature("f", "index", tuple(own))
     assert feature.precursor_mz == 100.1

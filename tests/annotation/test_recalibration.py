@@ -167,8 +167,8 @@ def test_a_tolerance_of_the_user_stays(config):
     spectrum = Spectrum(np.array([100.0]), np.ones(1), 200.0, "[M+H]+", 1, "a")
     feature = Feature("a", "index", (spectrum,))
     curve = MassErrorCurve((100.0,), (10.0,), 500, 50, 12.0, 4.0)
-    assert recalibrated(feature, None, config) is feature
-    assert recalibrated(feature, curve, config).spectra[0].peak_ppm == 20.0
+    assert recalibrated(feature, [None], config) is feature
+    assert recalibrated(feature, [curve], config).spectra[0].peak_ppm == 20.0
     strict = dataclasses.replace(config, peak_ppm="7")
-    assert recalibrated(feature, curve, strict).spectra[0].peak_ppm is None
-    assert recalibrated(feature, curve, strict).measured == (spectrum,)
+    assert recalibrated(feature, [curve], strict).spectra[0].peak_ppm is None
+    assert recalibrated(feature, [curve], strict).measured == (spectrum,)

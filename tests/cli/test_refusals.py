@@ -163,6 +163,11 @@ annotate one.mgf --model model --library nowhere => nowhere
 annotate one.mgf --model model --coverage 0.9999 => coverage is 0.9999
 annotate one.mgf --model model --out out.docx => ends in none of
 annotate one.mgf --model model --formulas nowhere.csv => nowhere.csv
+annotate one.mgf --model model --engine ray => --engine ray: give --out
+annotate one.mgf --model model --engine dask --out x => engine 'dask' is unknown, expected one of: local, ray
+annotate one.mgf --model model --columns mz=a,intensity=b => one.mgf: is MGF, which has no columns
+annotate one.mgf --model model --columns x => expected NAME=COLUMN, once for each of: mz, inten
+annotate one.mgf --model model --ranking-columns id --out x.csv => expected two names, such as id,smiles
 annotate one.mgf --model model --prior nowhere.csv => nowhere.csv: no such file, expected none, learned or
 annotate one.mgf --model model --out model --force => name another --out
 annotate one.mgf --model model --out model/out.tsv --force => name another --out

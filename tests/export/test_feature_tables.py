@@ -205,8 +205,8 @@ def test_a_table_that_was_joined_before_is_refused(joined, make_annotation, tmp_
     assert (tmp_path / "out.csv").read_bytes() == data
 
 
-def test_a_csv_needs_a_table(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="give --features"), Output(tmp_path / "a.csv", Settings()):
+def test_a_joined_table_needs_a_table(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="give --features"), Output(tmp_path / "a.txt", Settings()):
         pass
     assert list(tmp_path.iterdir()) == []
 

@@ -22,7 +22,7 @@ from mzseek.io import writing
 from mzseek.version import __version__
 
 OWN = ["candidates.tsv", "peaks.tsv", "report.html", "run.json", "skipped.tsv", "summary.tsv"]
-JOINED = [".csv", ".txt"]  # which are written with --features
+JOINED = [".txt"]  # which is written with --features
 SINGLE = [*(f"out{s}" for s in SUFFIXES if s not in JOINED), "out.mzTab", "out.HTML"]
 
 
@@ -233,7 +233,7 @@ def test_only_a_file_with_the_signature_is_replaced(
     assert target.read_bytes() != before
 
 
-@pytest.mark.parametrize("name", ["out", *SINGLE, "out.csv", "out.txt"])
+@pytest.mark.parametrize("name", ["out", *SINGLE, "out.txt"])
 @pytest.mark.parametrize("number", [0, 2])
 def test_a_file_of_its_own_is_replaced(
     tmp_path: Path, make_annotation, name: str, number: int

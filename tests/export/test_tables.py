@@ -125,7 +125,7 @@ def test_a_summary_row_says_what_the_annotation_does(
         "unlistedMatch": "", "unlistedMatchSmiles": "", "unlistedMatchSimilarity": "",
         "nearestSimilarity": "0.9300", "level": "3",
         "levelReason": "tentative structure: the best candidate has probability 0.76",
-        "spectra": "1", "file": "run.mgf", "notes": "a note; another\\; one",
+        "spectra": "1", "file": "run.mgf", "notes": "a note; another\\; one", "ionSupport": "",
     }  # fmt: skip
 
 

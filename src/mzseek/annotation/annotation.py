@@ -111,6 +111,8 @@ class Candidate:
         where this was not computed with the scores (`Annotation.peaks_of` does it on demand).
     structure : mapping or None
         2D coordinates (`mzseek.chem.depiction.structure`), likewise.
+    adducts : tuple of str
+        Of each spectrum of the feature, where these are of several ions; else empty.
     """
 
     smiles: str
@@ -132,6 +134,33 @@ class Candidate:
     analog: Reference | None = None
     peaks: tuple[tuple[Explanation, ...], ...] = ()
     structure: Mapping[str, Any] | None = None
+    adducts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class IonSupport:
+    """What the spectra of one ion of a feature of several say alone.
+
+    Attributes
+    ----------
+    adduct : str
+        Under the hypothesis of the best candidate.
+    spectra : int
+    probability : float
+        Of the best candidate, by the channels' scores of these spectra.
+    preferred : str
+        SMILES of the candidate that is the most probable by these spectra.
+    preferred_name : str
+        Its name; may be empty.
+    preferred_probability : float
+    """
+
+    adduct: str
+    spectra: int
+    probability: float
+    preferred: str
+    preferred_name: str
+    preferred_probability: float
 
 
 @dataclass(frozen=True)
@@ -203,6 +232,8 @@ class Annotation:
         The feature with its masses recalibrated, as it was scored; None where nothing was done.
     unmatched_scores : tuple of str
         Molecules (first InChIKey block) with external scores that are no candidates.
+    ion_support : tuple of IonSupport
+        Of each ion, where the feature has several; else empty.
     """
 
     feature: Feature
@@ -229,6 +260,7 @@ class Annotation:
     least: float = LEAST
     processed: Feature | None = None
     unmatched_scores: tuple[str, ...] = ()
+    ion_support: tuple[IonSupport, ...] = ()
 
     @property
     def best(self) -> Candidate | None:
@@ -378,18 +410,18 @@ def explained_spectra(
     A molecule or an ion that cannot be taken apart explains nothing.
     """
 
-    def explained(spectrum: Spectrum) -> tuple[Explanation, ...]:
+    def explained(index: int, spectrum: Spectrum) -> tuple[Explanation, ...]:
         if candidate is not None:
             with suppress(MzseekError):
-                adduct = candidate.adduct or None
+                adduct = candidate.adducts[index] if candidate.adducts else candidate.adduct
                 return tuple(
-                    explain(spectrum, candidate.smiles, adduct=adduct, ppm=ppm, least=least)
+                    explain(spectrum, candidate.smiles, adduct=adduct or None, ppm=ppm, least=least)
                 )
         nothing = (None, None, (), None, None, None, (), None, None)
         peaks = zip(spectrum.mz.tolist(), spectrum.intensities.tolist(), strict=True)
         return tuple(Explanation(mz, *nothing, intensity, 0.0, 0) for mz, intensity in peaks)
 
-    return tuple(map(explained, feature.spectra))
+    return tuple(explained(index, spectrum) for index, spectrum in enumerate(feature.spectra))
 
 
 def _as_measured(spectrum: Spectrum, explained: tuple[Explanation, ...]) -> tuple[Explanation, ...]:

@@ -1,9 +1,10 @@
 """Annotate spectra: one class for the command line, the notebook, a server and workers."""
 
 import json
+import platform
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -33,6 +34,7 @@ from mzseek.annotation.config import (
     Tolerance,
 )
 from mzseek.annotation.features import Feature
+from mzseek.annotation.ions import with_ion_support
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.query import FeatureQuery, ask
 from mzseek.annotation.reading import Features, Named, SpectrumFiles, SpectrumList
@@ -66,6 +68,7 @@ from mzseek.parallel.processes import OpenedOnce
 from mzseek.spectra import Spectrum
 from mzseek.spectra.recalibration import describe_curves
 from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
+from mzseek.version import PACKAGES, versions
 
 if TYPE_CHECKING:
     from mzseek.annotation.external_scores import Contribution, ExternalScores
@@ -292,6 +295,7 @@ class Annotator:
                 molecules.fingerprints(scored.rows), self.config, evidence, prior,
                 external=external, share=self.expected_share, in_library=self.in_library,
             )  # fmt: skip
+            annotation = with_ion_support(annotation, query, scored, confidence)
             annotations.append(
                 replace(annotation, notes=(*annotation.notes, *notes), unmatched_scores=unmatched)
             )
@@ -305,7 +309,8 @@ class Annotator:
         tolerance, feature = peak_tolerance(self.fitted), annotation.feature
         processed = None
         if feature.measured:
-            file_ppm = feature.spectra[0].peak_ppm
+            stated = [s.peak_ppm for s in feature.spectra if s.peak_ppm is not None]
+            file_ppm = max(stated, default=None)  # its spectra may be of several files
             tolerance |= {} if file_ppm is None else {"ppm": file_ppm}
             processed, feature = feature, replace(feature, spectra=feature.measured, measured=())
         return replace(
@@ -384,7 +389,7 @@ class Annotator:
             return StoreSource.open(name)
         if self._shared:
             return ListedSource.load(self._shared / _CANDIDATES)
-        return file_source(name, self.skipped_candidates, self.config.columns)
+        return file_source(name, self.skipped_candidates, self.config.list_columns)
 
     @contextmanager
     def shared_state(self) -> Iterator[str | None]:
@@ -461,6 +466,45 @@ class Annotator:
         }
 
 
+def open_on_node(config: AnnotateConfig, key: str, used: tuple[tuple[str, str], ...]) -> Annotator:
+    """Open an annotator on another machine, which must find the same files by the same paths.
+
+    Parameters
+    ----------
+    config : AnnotateConfig
+    key : str
+        `Annotator.key` of the process that hands out the work.
+    used : tuple of (str, str)
+        Its versions of packages: others may give other annotations.
+
+    Raises
+    ------
+    AnnotationError
+        Something is missing there, or is another one; the message has the path and the node.
+    """
+    node = platform.node()
+    for path in config.paths():
+        if not path.exists() and str(path) != config.formulas_path:  # which were read before
+            raise AnnotationError(
+                f"{path}: is not on node {node}: workers must reach model, database and libraries "
+                "by the same path as this machine (a shared file system, or copies)"
+            )
+    own = versions(*PACKAGES)
+    other = next((name for name, version in used if own.get(name) != version), None)
+    if other is not None:
+        raise AnnotationError(
+            f"node {node} has {other} {own.get(other)}, and this machine {dict(used)[other]}: "
+            "install the same versions on all nodes"
+        )
+    annotator = Annotator(config)
+    if annotator.key != key:
+        raise AnnotationError(
+            f"{annotator.source.label}: it, the model ({annotator.bundle.folder}), a library or "
+            f"the prior on node {node} is another one than on this machine"
+        )
+    return annotator
+
+
 class AnnotationRun(Iterator[Annotation]):
     """Annotations of spectra, made as they are asked for, and what is to be said of them all.
 
@@ -532,10 +576,14 @@ class AnnotationRun(Iterator[Annotation]):
         waiting: deque[tuple[list[int], int]] = deque()  # of each batch: indices, its chunk's size
         chunk: dict[int, Result] = {}
         config, key = self.annotator.config, self.annotator.key
-        with self.annotator.shared_state() as folder:
-            work: OpenedOnce[Annotator, list[Feature], list[Result]] = OpenedOnce(
-                Annotator.annotate_batch, Annotator, config, folder, key
-            )
+        work: OpenedOnce[Annotator, list[Feature], list[Result]]
+        with ExitStack() as stack:
+            if self._engine.shares_files:
+                folder = stack.enter_context(self.annotator.shared_state())
+                work = OpenedOnce(Annotator.annotate_batch, Annotator, config, folder, key)
+            else:
+                used = tuple(versions(*PACKAGES).items())
+                work = OpenedOnce(Annotator.annotate_batch, open_on_node, config, key, used)
             for batch in self._engine.results(work, _batches(features, waiting)):
                 indices, size = waiting.popleft()
                 chunk |= zip(indices, batch, strict=True)

@@ -269,7 +269,18 @@ class AnnotateConfig:
         "a list; 1 by default.",
         option=list[str],
     )
-    group: str = _setting("id", "Spectra are one feature by id, by precursor and time, or none.")
+    group: str = _setting(
+        "id",
+        "Spectra are one feature by id, by precursor and time, none, or by any field of the "
+        "records that names the molecule or sample (molecule_id): then of all files. Ions of one "
+        "neutral mass, also of both polarities, are pooled.",
+    )
+    columns: tuple[str, ...] = _setting(
+        None,
+        "Columns of tables of spectra (Parquet, Arrow, CSV, TSV) that have other names than usual: "
+        "mz=ms2_mzs,intensity=ms2_intensities,id=molecule_id,precursor=…,adduct=….",
+        option=list[str],
+    )
     rt_window: float = _setting(10.0, "Seconds, for --group precursor.")
     rt_unit: str | None = _setting(
         None, "Unit of retention times that the file states without one: min or s."
@@ -290,6 +301,7 @@ class AnnotateConfig:
             value = getattr(self, name)
             several = [value] if isinstance(value, str | os.PathLike) else value or ()
             put(self, name, tuple(map(str, several)))
+        put(self, "columns", _named_columns(self.columns))
         put(self, "library", tuple(str(Path(path).resolve()) for path in self.library))
         put(self, "model", None if self.model is None else str(Path(self.model).resolve()))
         put(self, "database", _resolved_database(self.database))
@@ -317,7 +329,8 @@ class AnnotateConfig:
         from mzseek.decision import UTILITIES
 
         check_name(UTILITIES, self.objective, "objective", AnnotationError)
-        check_name(GROUPINGS, self.group, "grouping", AnnotationError)
+        if not self.group.strip():
+            raise AnnotationError(f"group is empty, expected {', '.join(GROUPINGS)} or a field")
         if self.instrument is not None:
             check_name(INSTRUMENTS, self.instrument, "instrument", AnnotationError)
         check_name((AUTO, OFF), self.recalibrate, "recalibration", AnnotationError)
@@ -331,8 +344,8 @@ class AnnotateConfig:
                 f"retention times within {self.rt_window:g} s, expected 0 or more"
             )
         is_list = self.database not in (None, LIBRARY) and not Path(str(self.database)).is_dir()
-        if self.columns and not is_list:
-            meaning, column = next(iter(self.columns.items()))
+        if self.list_columns and not is_list:
+            meaning, column = next(iter(self.list_columns.items()))
             raise AnnotationError(
                 f"--{meaning}-column {column}: there is no list of candidates (CSV, .xlsx and the "
                 "like) with such a column; give one as --database"
@@ -342,7 +355,12 @@ class AnnotateConfig:
         _ = self.precursor_tolerance, self.peak_tolerance, self.ions, self.score_weights
 
     @property
-    def columns(self) -> dict[str, str]:
+    def spectrum_columns(self) -> dict[str, str]:
+        """Columns of tables of spectra that the user named, by what they hold."""
+        return dict(pair.split("=", 1) for pair in self.columns)
+
+    @property
+    def list_columns(self) -> dict[str, str]:
         """Columns of a list of candidates that the user named, by meaning."""
         named = {"smiles": self.smiles_column, "name": self.name_column}
         return {meaning: column for meaning, column in named.items() if column}
@@ -416,6 +434,7 @@ class AnnotateConfig:
             "library": list(self.library),
             "adduct": list(self.adduct),
             "score_weight": list(self.score_weight),
+            "columns": list(self.columns),
             "formulas": [list(pair) for pair in self.formulas],
             "ppm": str(self.precursor_tolerance),
             "peak_ppm": None if peaks is None else str(peaks),
@@ -441,6 +460,17 @@ def larger_databases() -> tuple[str, ...]:
     """
     install = "" if is_installed("pyopenms") else "pip install pyopenms && "
     return (f"{install}{_MADE_BY['hmdb']}", "mzseek database build YOUR-LIST.csv --out mine")
+
+
+def _named_columns(columns: Any) -> tuple[str, ...]:
+    """Return NAME=COLUMN for each column, given as such (several in a text) or as a mapping."""
+    if not columns:
+        return ()
+    from mzseek.spectra.formats.tables import parse_columns
+
+    if isinstance(columns, Mapping):
+        columns = [f"{role}={name}" for role, name in columns.items()]
+    return tuple(f"{role}={name}" for role, name in parse_columns(columns).items())
 
 
 def _resolved_database(database: Any) -> str | None:

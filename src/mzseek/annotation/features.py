@@ -1,7 +1,7 @@
 """Features: the spectra of one ion under the name the user knows."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ _LEVEL = re.compile(r"(?:MS)?\W*(\d{1,2})\b.*", re.IGNORECASE)
 # What readers call a record that names itself in no way.
 _BY_PLACE = re.compile(r"(?:record|line) \d+(?: #\d+)?")
 _TIME = "retention_time"
+_ONE_ION = 0.6  # m/z: spectra of one ion are not further apart, however coarse their precursors
 _TELLING_PEAKS = 3  # no two measurements have so many peaks of the same intensities
 _SAME_PRECURSOR, _SAME_SHARE = 1e-5, 1e-6  # of spectra that are copies, as shares of the numbers
 
@@ -78,8 +79,17 @@ class Feature:
 
     @property
     def precursor_mz(self) -> float:
-        """The median over its spectra."""
-        return float(np.median([spectrum.precursor_mz for spectrum in self.spectra]))
+        """The median over its spectra; of several ions that of the representative spectrum."""
+        mz = [spectrum.precursor_mz for spectrum in self.spectra]
+        if max(mz) - min(mz) > _ONE_ION or len({s.polarity for s in self.spectra} - {0}) > 1:
+            main = self.spectra[self.representative]
+            mz = [
+                spectrum.precursor_mz
+                for spectrum in self.spectra
+                if abs(spectrum.precursor_mz - main.precursor_mz) <= _ONE_ION
+                and (0 in (spectrum.polarity, main.polarity) or spectrum.polarity == main.polarity)
+            ]
+        return float(np.median(mz))
 
     @property
     def representative(self) -> int:
@@ -175,6 +185,14 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
     notes : list of str
         What was done, and spectra in profile mode.
     """
+    distinct, repeated, notes = distinct_places(spectra)
+    return tuple(spectrum for _, spectrum in distinct), repeated, notes
+
+
+def distinct_places(
+    spectra: Iterable[Spectrum],
+) -> tuple[list[tuple[int, Spectrum]], int, list[str]]:
+    """Return what `distinct_spectra` does, each spectrum with its place among those given."""
     merged, unmeasurable, duplicates = [], 0, 0
     for spectrum in spectra:
         mz, intensities = merge_duplicates(spectrum.mz, spectrum.intensities)
@@ -183,14 +201,16 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
             duplicates += len(spectrum) - len(mz)
             spectrum = replace(spectrum, mz=mz, intensities=intensities)
         merged.append(spectrum)
-    distinct: list[Spectrum] = []
+    distinct: list[tuple[int, Spectrum]] = []
     by_peaks: dict[tuple[str | None, int | None, bytes], list[Spectrum]] = {}
-    for spectrum in sorted(merged, key=_order):
+    for place in sorted(range(len(merged)), key=lambda place: _order(merged[place])):
+        spectrum = merged[place]
         same = by_peaks.setdefault((spectrum.adduct, spectrum.charge, spectrum.mz.tobytes()), [])
         if not any(_is_copy(spectrum, other) for other in same):
             same.append(spectrum)
-            distinct.append(spectrum)
-    repeated, profiles = len(merged) - len(distinct), sum(map(is_profile, distinct))
+            distinct.append((place, spectrum))
+    repeated = len(merged) - len(distinct)
+    profiles = sum(is_profile(spectrum) for _, spectrum in distinct)
     notes = [
         pluralize(number, *words)
         for number, words in (
@@ -206,7 +226,7 @@ def distinct_spectra(spectra: Iterable[Spectrum]) -> tuple[tuple[Spectrum, ...],
         )
         if number
     ]  # fmt: skip
-    return tuple(distinct), repeated, notes
+    return distinct, repeated, notes
 
 
 def _skipped_peaks(spectrum: Spectrum) -> int:
@@ -235,8 +255,8 @@ def _is_copy(spectrum: Spectrum, other: Spectrum) -> bool:
     return bool(np.allclose(shares, others, rtol=_SAME_SHARE, atol=0.0))
 
 
-def feature_id(spectrum: Spectrum) -> str:
-    """The id that a file gives to a spectrum's feature; empty for none.
+def feature_id(spectrum: Spectrum, field: str = FEATURE_ID) -> str:
+    """The id that a file gives to a spectrum's feature, in some field; empty for none.
 
     Examples
     --------
@@ -244,7 +264,7 @@ def feature_id(spectrum: Spectrum) -> str:
     >>> feature_id(one)
     ''
     """
-    stated = spectrum.metadata.get(FEATURE_ID, "").strip()
+    stated = spectrum.metadata.get(field, "").strip()
     return "" if stated in _NO_ID else stated
 
 
@@ -269,7 +289,7 @@ def ms_level_problem(spectrum: Spectrum) -> Reason | None:
     )
 
 
-def name_of(spectrum: Spectrum, index: int) -> tuple[str, str]:
+def name_of(spectrum: Spectrum, index: int, field: str = "") -> tuple[str, str]:
     """Name of a spectrum's feature, and the field it was taken from.
 
     Parameters
@@ -277,6 +297,8 @@ def name_of(spectrum: Spectrum, index: int) -> tuple[str, str]:
     spectrum : Spectrum
     index : int
         Of the spectrum among those that were read, from 1: its name where it has no other.
+    field : str, optional
+        That names features before all others.
 
     Examples
     --------
@@ -284,8 +306,8 @@ def name_of(spectrum: Spectrum, index: int) -> tuple[str, str]:
     >>> name_of(one, 1)
     ('17', 'scans')
     """
-    if own_id := normalise_name(feature_id(spectrum)):
-        return own_id, FEATURE_ID
+    if own_id := normalise_name(feature_id(spectrum, field or FEATURE_ID)):
+        return own_id, field or FEATURE_ID
     named = {
         field: text
         for field in NAMED_BY
@@ -306,15 +328,28 @@ def name_of(spectrum: Spectrum, index: int) -> tuple[str, str]:
     return str(index), INDEX
 
 
-def recalibrated(feature: Feature, curve: MassErrorCurve | None, config: AnnotateConfig) -> Feature:
-    """Return a feature with the mass error of its file taken off, and tolerances by what is left.
+def recalibrated(
+    feature: Feature, curves: Sequence[MassErrorCurve | None], config: AnnotateConfig
+) -> Feature:
+    """Return a feature with the mass errors of its files taken off, and tolerances by what is left.
 
     A tolerance that the user has given stays.
+
+    Parameters
+    ----------
+    feature : Feature
+    curves : sequence of MassErrorCurve or None
+        Of the file of each spectrum; None where nothing is taken off.
+    config : AnnotateConfig
     """
-    if curve is None:
+    if not any(curves):
         return feature
-    ppm = None if config.peak_ppm is not None else tolerance_of(curve.spread_after)
-    spectra = tuple(
-        replace(curve.corrected(spectrum), peak_ppm=ppm) for spectrum in feature.spectra
-    )
+
+    def corrected(spectrum: Spectrum, curve: MassErrorCurve | None) -> Spectrum:
+        if curve is None:
+            return spectrum
+        ppm = None if config.peak_ppm is not None else tolerance_of(curve.spread_after)
+        return replace(curve.corrected(spectrum), peak_ppm=ppm)
+
+    spectra = tuple(map(corrected, feature.spectra, curves))
     return replace(feature, spectra=spectra, measured=feature.spectra)

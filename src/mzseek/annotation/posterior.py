@@ -218,10 +218,16 @@ def uncalibrated(
     """Return a note for each ion that the library has too few reference features of.
 
     Ions that are only tried because they are usual are noted if they are that of the `best`
-    candidate.
+    candidate. Those of the other polarity than `best` have other numbers, and are passed over.
     """
     features = 0.5 / numbers.floor - 1
-    named = [ion for hypothesis in hypotheses if hypothesis.stated for ion in hypothesis.adducts]
+    named = [
+        ion
+        for hypothesis in hypotheses
+        if hypothesis.stated
+        for ion in hypothesis.adducts
+        if ion[-1] == best[-1]
+    ]
     return [
         f"probabilities are not calibrated for {ion}"
         for ion in dict.fromkeys([best, *named])
@@ -379,6 +385,7 @@ def _candidates(
             identifiers=molecule.identifiers,
             match=match,
             analog=analog,
+            adducts=hypothesis.adducts if len(hypothesis.ions) > 1 else (),
         )
         for index, (hypothesis, molecule), (match, analog) in zip(
             order.tolist(), chosen, references, strict=True

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,7 +39,7 @@ class Hypothesis:
     Attributes
     ----------
     adduct : str
-        Of the feature: of its first spectrum.
+        Of the feature: of its representative spectrum, where it has several ions.
     adducts : tuple of str
         Of each spectrum.
     mass, reach : float
@@ -54,11 +54,27 @@ class Hypothesis:
     reach: float
     stated: bool = True
 
+    @property
+    def ions(self) -> dict[str, list[int]]:
+        """Indices of the spectra of each ion, by its adduct."""
+        ions: dict[str, list[int]] = {}
+        for index, adduct in enumerate(self.adducts):
+            ions.setdefault(adduct, []).append(index)
+        return ions
+
+    @property
+    def shown(self) -> str:
+        """Its ions, for messages."""
+        return " with ".join(self.ions)
+
 
 def adduct_hypotheses(
     feature: Feature, tolerance: Tolerance, requested: Ions
 ) -> tuple[Hypothesis, ...]:
     """Return the adduct hypotheses of a feature that are to be tried, at least one.
+
+    A hypothesis of a feature of several ions (`ions_of`) gives each of them an adduct, so that all
+    have one neutral mass within the tolerance.
 
     Parameters
     ----------
@@ -73,8 +89,63 @@ def adduct_hypotheses(
     AnnotationError
         Its spectra contradict each other, or what is requested.
     """
+    modes = {sign for spectrum in feature.spectra if (sign := spectrum.polarity)}
+    ions = ions_of(feature, tolerance)
+    options = []
+    for ion in ions:
+        spectra = tuple(feature.spectra[index] for index in ion)
+        options.append(_of_one_ion(replace(feature, spectra=spectra), tolerance, requested, modes))
+    return options[0] if len(ions) == 1 else _of_one_mass(feature, ions, options, tolerance)
+
+
+def ions_of(feature: Feature, tolerance: Tolerance) -> tuple[tuple[int, ...], ...]:
+    """Return the indices of the spectra of each ion of a feature.
+
+    An ion is of one stated adduct. Spectra that state none are of the ion with their precursor m/z
+    and polarity, within twice the tolerance.
+    """
+    spectra = feature.spectra
+    named: dict[str, list[int]] = {}
+    nameless: list[int] = []
+    for index, spectrum in enumerate(spectra):
+        if spectrum.adduct:
+            named.setdefault(spectrum.adduct, []).append(index)
+        else:
+            nameless.append(index)
+    modes = {sign for spectrum in spectra if (sign := spectrum.polarity)}
+    usual = min(modes) if len(modes) == 1 else 1
+    ions, last = list(named.values()), dict[int, tuple[float, list[int]]]()
+    members = [(group, spectra[index]) for group in named.values() for index in group]
+    for index in sorted(nameless, key=lambda index: spectra[index].precursor_mz):
+        mz, polarity = spectra[index].precursor_mz, spectra[index].polarity
+        reach = 2 * tolerance.of(mz)
+        near = [
+            (abs(other.precursor_mz - mz), group[0], group)
+            for group, other in members
+            if abs(other.precursor_mz - mz) <= reach and polarity in (0, other.polarity)
+        ]
+        mode = polarity or usual
+        before, group = last.get(mode, (-np.inf, []))
+        if near:
+            min(near)[2].append(index)
+            continue
+        if mz - before > reach:
+            group = []
+            ions.append(group)
+        group.append(index)
+        last[mode] = mz, group
+    return tuple(sorted(tuple(sorted(ion)) for ion in ions))
+
+
+def _of_one_ion(
+    feature: Feature, tolerance: Tolerance, requested: Ions, modes: set[int]
+) -> tuple[Hypothesis, ...]:
+    """Return the hypotheses of a feature that is one ion.
+
+    `modes` are those of all spectra that it was taken from, for spectra that state none.
+    """
     stated = tuple(dict.fromkeys(s.adduct for s in feature.spectra if s.adduct))
-    charge = _charge(feature, requested)
+    charge = _charge(feature, requested, modes)
     # An ion of another charge, or of the other mode, is requested because of other features.
     only = tuple(a for a in requested.only if _fits(a, charge))
     also = tuple(a for a in requested.also if _fits(a, charge))
@@ -83,7 +154,7 @@ def adduct_hypotheses(
             raise AnnotationError(
                 f"names {' and '.join(stated)}, but {' and '.join(requested.only)} was asked for"
             )
-        read, tried = [_as_stated(feature, tolerance)], []
+        read, tried = [_as_stated(feature, stated[0], tolerance)], []
     else:
         if requested.only and not only:
             raise AnnotationError(
@@ -103,6 +174,44 @@ def adduct_hypotheses(
     return tuple(read)
 
 
+def _of_one_mass(
+    feature: Feature,
+    ions: Sequence[tuple[int, ...]],
+    options: Sequence[tuple[Hypothesis, ...]],
+    tolerance: Tolerance,
+) -> tuple[Hypothesis, ...]:
+    """Return the assignments of an adduct to each ion that give all of them one neutral mass."""
+    first = min(range(len(ions)), key=lambda at: len(options[at]))
+    found = []
+    for anchor in options[first]:
+        chosen = [min(of_ion, key=lambda other: abs(other.mass - anchor.mass))
+                  for of_ion in options]  # fmt: skip
+        adducts = [""] * len(feature.spectra)
+        for ion, hypothesis in zip(ions, chosen, strict=True):
+            for index, adduct in zip(ion, hypothesis.adducts, strict=True):
+                adducts[index] = adduct
+        if len({_sign(h.adduct) for h in chosen}) > 1 and any(
+            takes_charged(h.adduct) and not h.stated for h in chosen
+        ):
+            continue  # a permanent ion has no ion of the other polarity
+        assigned = _assigned(feature, adducts, tolerance, all(h.stated for h in chosen))
+        if isinstance(assigned, Hypothesis):
+            found.append(assigned)
+        elif all(len(of_ion) == 1 for of_ion in options):
+            raise AnnotationError(assigned)
+    if found:
+        return tuple(found)
+    shown = ", ".join(
+        f"m/z {feature.spectra[ion[0]].precursor_mz:.4f} "
+        f"({feature.spectra[ion[0]].adduct or 'no ion named'})"
+        for ion in ions
+    )
+    raise AnnotationError(
+        f"its spectra are of {len(ions)} ions, {shown}, which no adducts that are tried make one "
+        "mass; with --group none each is answered by itself"
+    )
+
+
 def with_ion(spectrum: Spectrum, adduct: str) -> Spectrum:
     """A spectrum read as an ion."""
     if spectrum.adduct == adduct:
@@ -110,27 +219,34 @@ def with_ion(spectrum: Spectrum, adduct: str) -> Spectrum:
     return replace(spectrum, adduct=adduct, charge=parse_adduct(adduct).charge)
 
 
-def _as_stated(feature: Feature, tolerance: Tolerance) -> Hypothesis:
-    """Every spectrum as the ion that it names; one that names none is what its like are."""
-    named = [s for s in feature.spectra if s.adduct]
-    adducts, masses, reaches = [], [], []
-    for spectrum in feature.spectra:
-        nearest = min(named, key=lambda s, mz=spectrum.precursor_mz: abs(s.precursor_mz - mz))  # type: ignore[misc]
-        adduct = parse_adduct(str(spectrum.adduct or nearest.adduct))
-        try:
-            masses.append(adduct.neutral_mass(spectrum.precursor_mz))
-        except AdductError as error:
-            raise AnnotationError(str(error)) from error
-        adducts.append(adduct.name)
-        reaches.append(tolerance.of(spectrum.precursor_mz) / adduct.slope)
-    mass, reach = float(np.median(masses)), float(max(reaches))
+def _as_stated(feature: Feature, adduct: str, tolerance: Tolerance) -> Hypothesis:
+    """Every spectrum as the one ion that is named."""
+    assigned = _assigned(feature, (adduct,) * len(feature.spectra), tolerance, True)
+    if isinstance(assigned, str):
+        raise AnnotationError(assigned)
+    return assigned
+
+
+def _assigned(
+    feature: Feature, names: Sequence[str], tolerance: Tolerance, stated: bool
+) -> Hypothesis | str:
+    """Each spectrum as an ion; why that cannot be, if they are then of different masses."""
+    adducts = [parse_adduct(name) for name in names]
+    try:
+        masses = [adduct.neutral_mass(spectrum.precursor_mz)
+                  for adduct, spectrum in zip(adducts, feature.spectra, strict=True)]  # fmt: skip
+    except AdductError as error:
+        raise AnnotationError(str(error)) from error
+    reach = max(tolerance.of(spectrum.precursor_mz) / adduct.slope
+                for adduct, spectrum in zip(adducts, feature.spectra, strict=True))  # fmt: skip
+    used = tuple(adduct.name for adduct in adducts)
     if max(masses) - min(masses) > 2 * reach:
         low, high = int(np.argmin(masses)), int(np.argmax(masses))
-        raise AnnotationError(
-            f"its spectra are of two masses, {masses[low]:.4f} ({adducts[low]}) and "
-            f"{masses[high]:.4f} ({adducts[high]}); with --group none each is answered by itself"
+        return (
+            f"its spectra are of two masses, {masses[low]:.4f} ({used[low]}) and "
+            f"{masses[high]:.4f} ({used[high]}); with --group none each is answered by itself"
         )
-    return Hypothesis(adducts[0], tuple(adducts), mass, reach)
+    return Hypothesis(used[feature.representative], used, float(np.median(masses)), reach, stated)
 
 
 def _as_one(feature: Feature, adduct: Adduct, tolerance: Tolerance, stated: bool) -> Hypothesis:
@@ -160,15 +276,13 @@ def _is_by_electrons(feature: Feature) -> bool:
     return all(_IS_EI.search(s.metadata.get("instrument_type", "")) for s in feature.spectra)
 
 
-def _charge(feature: Feature, requested: Ions) -> int | str:
-    """Signed charge of a feature; its ion mode where the file gives no charge.
+def _charge(feature: Feature, requested: Ions, modes: set[int]) -> int | str:
+    """Signed charge of a feature of one ion; its ion mode where the file gives no charge.
 
     A mode that is not known is that of the only ions requested. Otherwise it is
     taken as positive, which a note says.
     """
-    modes = {sign for spectrum in feature.spectra if (sign := spectrum.polarity)}
-    if len(modes) > 1:
-        raise AnnotationError("its spectra are of both ion modes")
+    modes = {sign for spectrum in feature.spectra if (sign := spectrum.polarity)} or modes
     signs = {_sign(adduct) for adduct in requested.only}
     mode = next(iter(modes or signs)) if len(modes or signs) == 1 else 1
     named = {abs(parse_adduct(s.adduct).charge) for s in feature.spectra if s.adduct}
@@ -458,14 +572,16 @@ def _notes(feature: Feature, hypotheses: tuple[Hypothesis, ...]) -> list[str]:
     notes = []
     if not any(spectrum.polarity for spectrum in feature.spectra):
         notes.append("the file tells no ion mode: read as positive")
-    if not any(spectrum.adduct for spectrum in feature.spectra):
+    named = any(spectrum.adduct for spectrum in feature.spectra)
+    if not (named and all(hypothesis.stated for hypothesis in hypotheses)):
         tried = [
-            f"{hypothesis.adduct} (of permanent ions)"
+            f"{hypothesis.shown} (of permanent ions)"
             if not hypothesis.stated and takes_charged(hypothesis.adduct)
-            else hypothesis.adduct
+            else hypothesis.shown
             for hypothesis in hypotheses
         ]
-        notes.append(f"the file names no ion: tried {', '.join(tried)}")
+        what = "does not name every ion" if named else "names no ion"
+        notes.append(f"the file {what}: tried {', '.join(tried)}")
     return [*notes, *feature.notes, *time_notes(feature), *_above_precursor(feature)]
 
 
@@ -526,8 +642,9 @@ def _nearest(
 
 
 def error_ppm(feature: Feature, hypothesis: Hypothesis, molecule: Molecule) -> float:
-    """Measured minus computed m/z of the precursor, of the feature's first spectrum."""
+    """Measured minus computed m/z of the precursor: of the first spectrum of the main ion."""
     adduct = parse_adduct(hypothesis.adduct)
+    measured = feature.spectra[hypothesis.ions[hypothesis.adduct][0]].precursor_mz
     mass = mass_of_atoms(molecule.smiles, molecule.mass)
     computed = adduct.slope * mass + adduct.offset
-    return (feature.spectra[0].precursor_mz - computed) / computed * 1e6
+    return (measured - computed) / computed * 1e6

@@ -10,10 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mzseek.annotation.config import OFF, AnnotateConfig
+from mzseek.annotation.config import GROUPINGS, OFF, AnnotateConfig
 from mzseek.annotation.features import (
+    FEATURE_ID,
     IN_MEMORY,
     Feature,
+    distinct_places,
     distinct_spectra,
     feature_id,
     is_profile,
@@ -25,16 +27,19 @@ from mzseek.annotation.features import (
     with_rt_unit,
 )
 from mzseek.core.errors import AnnotationError, InputError, MzseekError, SpectrumError
+from mzseek.core.registry import check_name
 from mzseek.core.text import distinct_labels, pluralize
 from mzseek.io import StrPath, stable_hash
 from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
+from mzseek.spectra.read import NO_COLUMNS
 from mzseek.spectra.recalibration import MassErrorCurve
-from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames
+from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames, canonical_key
 from mzseek.spectra.spectrum import is_spectrum
 
 SAMPLE = 150  # spectra of a file that its mass error is estimated from
 _SAMPLED_PEAKS = 3  # at least, of each
+_PEEKED = 100  # spectra whose fields are named where none has that to group by
 _MAX_SHOWN = 5
 _LONGEST = 40  # letters of a name that are shown
 
@@ -119,6 +124,8 @@ class SpectrumFiles:
     Parameters
     ----------
     paths : path or sequence of paths
+    columns : mapping of str to str, optional
+        As `mzseek.spectra.read_spectra` takes it.
 
     Raises
     ------
@@ -126,7 +133,10 @@ class SpectrumFiles:
         A file is given twice: its spectra would count twice as evidence.
     """
 
-    def __init__(self, paths: StrPath | Sequence[StrPath]) -> None:
+    def __init__(
+        self, paths: StrPath | Sequence[StrPath], columns: Mapping[str, str] = NO_COLUMNS
+    ) -> None:
+        self.columns = columns
         several = [paths] if isinstance(paths, str | os.PathLike) else paths
         self.paths = [Path(path) for path in several]
         resolved = [path.resolve() for path in self.paths]
@@ -172,7 +182,7 @@ class SpectrumFiles:
         yield from held
         if path in self._whole:
             return
-        rest = self._begun.setdefault(path, _parse(path))
+        rest = self._begun.setdefault(path, _parse(path, self.columns))
         for record in rest:
             if path in self._begun:
                 peaks = 0 if isinstance(record, Skipped) else len(record[1])
@@ -189,7 +199,7 @@ class SpectrumFiles:
         self._begun.pop(path, None)
 
 
-def _parse(path: Path) -> Iterator[tuple[str, Spectrum] | Skipped]:
+def _parse(path: Path, columns: Mapping[str, str]) -> Iterator[tuple[str, Spectrum] | Skipped]:
     """Yield the records of a path in their order, skipped ones among them."""
     skipped: list[Skipped] = []
     file = ""
@@ -198,7 +208,9 @@ def _parse(path: Path) -> Iterator[tuple[str, Spectrum] | Skipped]:
         nonlocal file
         file = name
 
-    for spectrum in read_spectra(path, skipped, skip_bad_peaks=True, opened=opened):
+    for spectrum in read_spectra(
+        path, skipped, skip_bad_peaks=True, opened=opened, columns=columns
+    ):
         yield from skipped
         skipped.clear()
         yield file, spectrum
@@ -232,8 +244,10 @@ class SpectrumList:
             raise AnnotationError(f"{error}, or a path") from error
 
 
-def spectra_source(spectra: Any) -> SpectrumFiles | SpectrumList:
-    """Return paths, or spectra in memory, as a source of spectra.
+def spectra_source(
+    spectra: Any, columns: Mapping[str, str] = NO_COLUMNS
+) -> SpectrumFiles | SpectrumList:
+    """Return paths, or spectra in memory, as a source of spectra; `columns` as `SpectrumFiles`.
 
     Raises
     ------
@@ -243,14 +257,14 @@ def spectra_source(spectra: Any) -> SpectrumFiles | SpectrumList:
     if isinstance(spectra, SpectrumFiles | SpectrumList):
         return spectra
     if isinstance(spectra, str | os.PathLike):
-        return SpectrumFiles(spectra)
+        return SpectrumFiles(spectra, columns)
     if is_spectrum(spectra) or not isinstance(spectra, Iterable):
         return SpectrumList(spectra)
     several = list(spectra)
     are_paths = {isinstance(item, str | os.PathLike) for item in several}
     if len(are_paths) > 1:
         raise AnnotationError("paths and spectra were given together, expected one kind")
-    return SpectrumFiles(several) if are_paths == {True} else SpectrumList(several)
+    return SpectrumFiles(several, columns) if are_paths == {True} else SpectrumList(several)
 
 
 class Features:
@@ -278,8 +292,8 @@ class Features:
     def __init__(
         self, spectra: Any, config: AnnotateConfig | None = None, skipped: SkipTarget | None = None
     ) -> None:
-        self.source = spectra_source(spectra)
         self.config = config or AnnotateConfig()
+        self.source = spectra_source(spectra, self.config.spectrum_columns)
         self.skipped = 0
         report = reporter([] if skipped is None else skipped)
 
@@ -288,6 +302,7 @@ class Features:
             report(where, reason)
 
         self._warnings = InputWarnings(self.config.group)
+        self._field = group_field(self.config)
         self.curves: dict[str, MassErrorCurve] = {}
         self._files: dict[str, int] = {}
         self._samples: dict[str, list[tuple[int, int, str, Spectrum]]] = {}
@@ -322,7 +337,7 @@ class Features:
 
     def _sampled(self, index: int, path: str, spectrum: Spectrum) -> Feature:
         """Return a spectrum as a feature of its own, with the names that tables may have."""
-        id_, named_by = name_of(spectrum, index + 1)
+        id_, named_by = name_of(spectrum, index + 1, self._field)
         file = self._labels[self._file_of[index]]
         with_file = f"{file}:{id_}" if file else id_
         is_shared = self._name_of[index] in self._shared
@@ -352,11 +367,15 @@ class Features:
             held.setdefault(key, []).append((index, path, spectrum))
             left[key] -= 1
             if not left[key]:
-                file = self._file_of[key]
-                feature = _feature(
-                    held.pop(key), names, self._labels[file], self._name_of[key] in self._shared
+                members = held.pop(key)
+                label = self._labels[self._file_of[key]]
+                feature, places = _feature(
+                    members, names, label, self._name_of[key] in self._shared, self._field
                 )
-                yield recalibrated(feature, self.curves.get(files[file]), self.config)
+                curves = [
+                    self.curves.get(files[self._file_of[members[place][0]]]) for place in places
+                ]
+                yield recalibrated(feature, curves, self.config)
         else:
             if not held and not any(left.values()):
                 return
@@ -384,7 +403,7 @@ class Features:
         for index, (path, file, spectrum) in enumerate(self._spectra(report)):
             self._warnings.add(str(path) if self.source.paths else "the spectra", spectrum)
             self._file_of.append(self._files.setdefault(file, len(self._files)))
-            self._name_of.append(hash(name_of(spectrum, index + 1)[0]))
+            self._name_of.append(hash(name_of(spectrum, index + 1, self._field)[0]))
             self._add_to_sample(index, str(path), file, spectrum)
             yield str(path), file, spectrum
 
@@ -401,25 +420,57 @@ def _feature_keys(
             spectra.append((path, spectrum.adduct or "", spectrum.precursor_mz, time))
         yield from _by_precursor(spectra, config)
         return
+    field, has_any = group_field(config), False
     known: dict[tuple[str, str], int] = {}
+    fields: dict[str, None] = {}
     for index, (_, file, spectrum) in enumerate(read):
-        key = feature_id(spectrum) if config.group == "id" else ""
-        yield known.setdefault((file, key), index) if key else index
+        fields.update(dict.fromkeys(spectrum.metadata) if index < _PEEKED else {})
+        key = feature_id(spectrum, field or FEATURE_ID) if config.group != "none" else ""
+        has_any = has_any or bool(key)
+        # An id is of its file, a field that the user names is of the study.
+        yield known.setdefault(("" if field else file, key), index) if key else index
+    if field and fields and not has_any:
+        check_name([*GROUPINGS, *fields], config.group, "grouping", AnnotationError)
+
+
+def group_field(config: AnnotateConfig) -> str:
+    """Return the field of records that features are grouped by, in all files; empty for none.
+
+    Examples
+    --------
+    >>> group_field(AnnotateConfig(group="Molecule-ID")), group_field(AnnotateConfig(group="id"))
+    ('molecule_id', '')
+    """
+    return "" if config.group in GROUPINGS else canonical_key(config.group)
 
 
 def _feature(
-    members: Sequence[tuple[int, Path, Spectrum]], names: UniqueNames, file: str, is_shared: bool
-) -> Feature:
-    """Return the feature of some spectra, called ``file:id`` if other files have its id."""
+    members: Sequence[tuple[int, Path, Spectrum]],
+    names: UniqueNames,
+    file: str,
+    is_shared: bool,
+    field: str,
+) -> tuple[Feature, list[int]]:
+    """Return the feature of some spectra, called ``file:id`` if other files have its id.
+
+    Also returns the place among `members` of each of its spectra.
+    """
     index, path, first = members[0]
-    id_, named_by = name_of(first, index + 1)
+    id_, named_by = name_of(first, index + 1, field)
     with_file = f"{file}:{id_}" if file else id_
     name = names.take(with_file if is_shared else id_)
-    spectra, repeated, notes = distinct_spectra(spectrum for _, _, spectrum in members)
+    distinct, repeated, notes = distinct_places(spectrum for _, _, spectrum in members)
     if name != id_:
         notes.append(f"other features have the id {id_}, too: this one is called {name}")
+    if len(files := {str(member[1]) for member in members}) > 1:
+        shown = distinct_labels([Path(file) for file in sorted(files)])
+        notes.append(f"its spectra are of {len(files)} files: {', '.join(shown)}")
     known_as = dict.fromkeys((name, with_file, with_file if is_shared else id_))
-    return Feature(name, named_by, spectra, str(path), id_, tuple(known_as), repeated, tuple(notes))
+    spectra = tuple(spectrum for _, spectrum in distinct)
+    feature = Feature(
+        name, named_by, spectra, str(path), id_, tuple(known_as), repeated, tuple(notes)
+    )
+    return feature, [place for place, _ in distinct]
 
 
 def _by_precursor(

@@ -1,5 +1,6 @@
 """Score the candidates of features with all channels, beside a background of bundled molecules."""
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from mzseek.annotation.query import FeatureQuery, Hypothesis, can_form, with_ion
 from mzseek.bundle.molecules import BundledMolecules
 from mzseek.chem.ions import net_charge, takes_charged
 from mzseek.core.ragged import Ragged, pointers
+from mzseek.decision import Pooling
 from mzseek.evidence.model import EvidenceModel, precompute
 from mzseek.evidence.queries import ExcludedAnalogs, Index, Molecules, Queries
 from mzseek.fragments import explained_pairs, ion_forms, peak_table
@@ -44,6 +46,9 @@ class Scored:
         Places of the candidates in the table of molecules.
     weight : float
         What the sums over spectra are multiples of: spectra × dependence factor.
+    by_ion : tuple of float64 arrays, shape (candidates,)
+        Of a feature of several ions, in the order of `Hypothesis.ions`: the log-odds that the
+        spectra of each would give alone.
     """
 
     parts: Floats
@@ -53,6 +58,7 @@ class Scored:
     peaks: Ints
     rows: Ints
     weight: float = 1.0
+    by_ion: tuple[Floats, ...] = ()
 
     @property
     def scores(self) -> Floats:
@@ -94,7 +100,7 @@ def score(
     precompute(fitted.channels, lists.molecules)
     # Queries of one spectrum lie side by side, so that all of its hypotheses can be ranked as one.
     spectra = [len(query.feature.spectra) for query in queries]
-    modes = np.repeat([mode_of(query) for query in queries], spectra)
+    modes = np.array([mode for query in queries for mode in spectrum_modes(query)], np.int64)
     features = fitted.features(lists, modes, union)
     parts = fitted.ranker.contributions(features, modes, union).astype(np.float64)
     absolute = fitted.ranker.contributions(features, modes, union, centred=False).astype(np.float64)
@@ -104,10 +110,11 @@ def score(
         size = int(union[first])
         shape = (number, size)
         rows = slice(start, start + size * number)
-        factor = confidence.of(mode_of(query)).pooling.factor([number])[0]
+        factor, scales = pooling_weights(query, confidence)
         # Sorted before they are added: no order of spectra shows, to the last bit.
         sums, sums_absolute = (
-            np.sort(values[rows].reshape(*shape, -1), axis=0).sum(0) * factor
+            np.sort(values[rows].reshape(*shape, -1) * scales[:, None, None], axis=0).sum(0)
+            * factor
             for values in (parts, absolute)
         )
         scored.append(
@@ -119,6 +126,7 @@ def score(
                 peaks[rows].reshape(shape).max(0),
                 lists.candidates[rows][:size],
                 float(number * factor),
+                _by_ion(query, parts[rows].reshape(*shape, -1).sum(2), confidence),
             )
         )
         start, first = rows.stop, first + number
@@ -177,25 +185,74 @@ def _laid_out(
 
 
 def mode_of(query: FeatureQuery) -> int:
-    """Return 1 for a query of positive, −1 for one of negative mode."""
-    return -1 if query.hypotheses[0].adduct.endswith("-") else 1
+    """Return 1 for a query of positive, −1 for one of negative mode.
+
+    Of a feature of both it is that of the representative spectrum, whose adduct is shown.
+    """
+    return mode_of_ion(query.hypotheses[0].adduct)
+
+
+def mode_of_ion(adduct: str) -> int:
+    """Return 1 for a positive, −1 for a negative ion."""
+    return -1 if adduct.endswith("-") else 1
+
+
+def spectrum_modes(query: FeatureQuery) -> Ints:
+    """Return 1 or −1 for each spectrum of a query, which all hypotheses agree on."""
+    return np.array([mode_of_ion(adduct) for adduct in query.hypotheses[0].adducts], np.int64)
+
+
+def pooling_weights(query: FeatureQuery, confidence: Confidence) -> tuple[float, Floats]:
+    """Return the factor of sums over the spectra of a query, and the scale of each spectrum.
+
+    Scores are on the scale of the calibration of `mode_of` the query: those of the other polarity
+    are multiplied by the ratio of the temperatures, and the dependence of spectra is the mean over
+    all of them. For spectra of one polarity the scale is 1.
+    """
+    modes, size = spectrum_modes(query), query.n_candidates
+    numbers = {mode: confidence.of(mode) for mode in modes.tolist()}
+    reference = numbers[mode_of(query)].calibration.temperature_of(size)
+    scales = [reference / numbers[mode].calibration.temperature_of(size) for mode in modes.tolist()]
+    if len(numbers) == 1:
+        factor = numbers[mode_of(query)].pooling.factor([len(modes)])[0]
+    else:
+        dependence = np.mean([numbers[mode].pooling.dependence for mode in modes.tolist()])
+        factor = Pooling(float(dependence)).factor([len(modes)])[0]
+    return float(factor), np.array(scales)
+
+
+def _by_ion(query: FeatureQuery, scores: Floats, confidence: Confidence) -> tuple[Floats, ...]:
+    """Log-odds by the spectra of each ion; none for a feature of one ion."""
+    ions = query.hypotheses[0].ions
+    if len(ions) == 1:
+        return ()
+    factors = [
+        confidence.of(mode_of_ion(ion)).pooling.factor([len(spectra)])[0]
+        for ion, spectra in ions.items()
+    ]
+    return tuple(
+        np.sort(scores[spectra], axis=0).sum(0) * factor
+        for spectra, factor in zip(ions.values(), factors, strict=True)
+    )
 
 
 def _ion_priors(query: FeatureQuery, confidence: Confidence) -> Floats:
-    """Log of how common each candidate's ion is; nothing where only one was tried.
+    """Log of how common each candidate's ions are; nothing where only one hypothesis was tried.
 
     A molecule with a permanent charge can be no other ion than the one that it is.
     """
     if len(query.tried) == 1:
         return np.zeros(query.n_candidates)
-    calibration = confidence.of(mode_of(query))
-    shares = {tried.adduct: calibration.ion_prior(tried.adduct) for tried in query.tried}
+    shares = {
+        tried.shown: math.prod(confidence.of(mode_of_ion(ion)).ion_prior(ion) for ion in tried.ions)
+        for tried in query.tried
+    }
     total = sum(shares.values())
     return np.array(
         [
             0.0
             if takes_charged(hypothesis.adduct) and net_charge(molecule.smiles)
-            else np.log(shares[hypothesis.adduct] / total)
+            else np.log(shares[hypothesis.shown] / total)
             for hypothesis, molecules in zip(query.hypotheses, query.molecules, strict=True)
             for molecule in molecules
         ]

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 from rdkit import Chem, rdBase
-from rdkit.Chem import Mol, rdMolDescriptors
+from rdkit.Chem import Mol, rdMolDescriptors, rdMolHash
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from mzseek.core.errors import MoleculeError, Reason
@@ -388,3 +388,25 @@ def descriptors(smiles: Sequence[str]) -> npt.NDArray[np.float32]:
             row[len(ELEMENTS) + 1] = int(f"{charge[1]}{charge[2] or 1}")
         row[-len(_RDKIT) :] = computed.ComputeProperties(molecule)
     return table
+
+
+@lru_cache(maxsize=100_000)
+def tautomer_key(smiles: str) -> str:
+    """Return a text that tautomers and stereoisomers of a molecule have in common.
+
+    RDKit's hash of tautomers (HetAtomTautomerv2), which knows those of heteroatoms and of enols; a
+    text that is no molecule is its own key.
+
+    Examples
+    --------
+    >>> tautomer_key("Oc1ccccn1") == tautomer_key("O=c1cccc[nH]1")
+    True
+    >>> tautomer_key("C[C@H](N)C(=O)O") == tautomer_key("CC(N)C(O)=O")
+    True
+    """
+    try:
+        molecule = Mol(parse_molecule(smiles))
+    except MoleculeError:
+        return smiles
+    Chem.RemoveStereochemistry(molecule)
+    return str(rdMolHash.MolHash(molecule, rdMolHash.HashFunction.HetAtomTautomerv2))

@@ -25,6 +25,7 @@ from mzseek.io import atomic_file
 from mzseek.io.skipped import Report
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.find import find_spectrum
+from mzseek.spectra.read import Columns
 from mzseek.spectra.summary import Extent, Summary, Tally
 
 if TYPE_CHECKING:
@@ -51,10 +52,12 @@ _FIRST = {
 }
 
 
-def show_one(files: Sequence[Path], text: str, svg: Path | None, as_json: bool) -> None:
+def show_one(
+    files: Sequence[Path], text: str, svg: Path | None, as_json: bool, columns: Columns
+) -> None:
     """Show the spectrum that ``text`` names, see `find_spectrum`."""
     with watched() as progress:
-        chosen = find_spectrum(files, text, progress=progress)
+        chosen = find_spectrum(files, text, columns=columns, progress=progress)
     if svg:
         _draw(chosen, svg)
     if as_json:
@@ -139,7 +142,9 @@ class _File:
         return {"path": str(self.path), "formats": dict(self.formats.values), **counts}
 
 
-def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_json: bool) -> bool:
+def show_all(
+    files: Sequence[Path], svg: Path | None, listed: Path | None, as_json: bool, columns: Columns
+) -> bool:
     """Show what files hold; return whether there was a spectrum."""
     summary = Summary()
     parts = [_File(file) for file in files]
@@ -153,7 +158,9 @@ def show_all(files: Sequence[Path], svg: Path | None, listed: Path | None, as_js
                 progress("reading", summary.records)
 
         # All are opened before the first is read, so that a wrong one is noticed at once.
-        readings = [read_spectra(part.path, skip, opened=part.opened) for part in parts]
+        readings = [
+            read_spectra(part.path, skip, opened=part.opened, columns=columns) for part in parts
+        ]
         for part, reading in zip(parts, readings, strict=True):
             read_before, skipped_before = summary.read, summary.skipped.total
             for spectrum in reading:

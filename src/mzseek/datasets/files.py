@@ -19,7 +19,7 @@ from mzseek.io.skipped import Report
 from mzseek.io.sources import MAX_FAULTS
 from mzseek.io.text_tables import format_names
 from mzseek.spectra import Spectrum, read_spectra
-from mzseek.spectra.formats.massspecgym import check_header
+from mzseek.spectra.formats.tables import check_header
 from mzseek.spectra.read import recognise
 
 # Spectra to try things on: nine as textbooks show them, and 51 measured by a contributor to

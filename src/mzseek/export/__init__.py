@@ -27,7 +27,7 @@ SUFFIXES: "LazyRegistry[type[Writer]]" = LazyRegistry(
         ".html": "mzseek.export.report:ReportWriter",
         ".mztab": "mzseek.export.mztab:MzTab",
         ".graphml": "mzseek.export.graphml:GraphMl",
-        ".csv": "mzseek.export.feature_tables:JoinedTable",
+        ".csv": "mzseek.export.ranking:Ranking",  # with --features as .txt
         ".txt": "mzseek.export.feature_tables:JoinedTable",
     }
 )

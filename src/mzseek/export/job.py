@@ -11,14 +11,14 @@ from mzseek.annotation.annotator import Annotator, config_for
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import KilledError
-from mzseek.export.output import PACKAGES, Output, ensure_not_read, is_folder
+from mzseek.export.output import Output, ensure_not_read, is_folder
 from mzseek.export.tables import SKIPPED
 from mzseek.export.writer import IN_FULL, Settings
 from mzseek.io import StrPath
 from mzseek.io.manifest import SourceGuard
 from mzseek.parallel import LocalEngine
-from mzseek.parallel.engine import Log, Progress, no_log, silent
-from mzseek.version import versions
+from mzseek.parallel.engine import Engine, Log, Progress, no_log, silent
+from mzseek.version import PACKAGES, versions
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ def annotate_files(
     resume: bool = False,
     force: bool = False,
     jobs: int | None = None,
+    engine: Engine | None = None,
     progress: Progress = silent,
     log: Log = no_log,
 ) -> FinishedRun:
@@ -76,6 +77,9 @@ def annotate_files(
     force : bool
         Replace what is there even if annotate has not written it, as `Output` takes it.
     jobs : int, optional
+        Processes of this machine.
+    engine : Engine, optional
+        Where features are annotated instead of these.
     progress, log : callables
 
     Raises
@@ -84,10 +88,12 @@ def annotate_files(
         A file that is missing or of another kind, a model or database that is damaged, an output
         in the way.
     """
-    files = paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths)
+    config = config or AnnotateConfig()
+    files = (
+        paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths, config.spectrum_columns)
+    )
     settings = settings or Settings()
     tables = [table for table in (settings.network, settings.features) if table]
-    config = config or AnnotateConfig()
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
     guard = SourceGuard(files.paths)
@@ -102,7 +108,7 @@ def annotate_files(
             log(note)
         run = annotator.run(
             files, skipped=output.skipped, was_done=output.was_done, done=output.resumed,
-            engine=LocalEngine(jobs), progress=progress,
+            engine=engine or LocalEngine(jobs), progress=progress,
         )  # fmt: skip
         if output.resumed:
             log(f"{output.resumed:,} features were done before.")

@@ -65,6 +65,17 @@ def annotation_object(annotation: Annotation) -> Any:
                 for rank, candidate in enumerate(annotation.ranked, 1)
             ],
             "matches": [_reference_object(match) for match in annotation.matches],
+            "ionSupport": [
+                {
+                    "adduct": own.adduct,
+                    "spectra": own.spectra,
+                    "probability": own.probability,
+                    "preferred": own.preferred,
+                    "preferredName": own.preferred_name,
+                    "preferredProbability": own.preferred_probability,
+                }
+                for own in annotation.ion_support
+            ],
         }
     )
 

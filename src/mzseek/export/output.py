@@ -24,12 +24,12 @@ from mzseek.export.writer import Settings, Writer, plain_data
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
 from mzseek.io.manifest import measured, overlap
 from mzseek.io.writing import discard, disk_error_reason, disk_errors, publish, remove_leftovers
-from mzseek.version import versions
+from mzseek.version import PACKAGES, versions
 
 RUN, NETWORK, FEATURES, JOURNAL = "run.json", "network.graphml", "features", "journal.jsonl"
 KIND, VERSION = "mzseek annotation", 1
-PACKAGES = ("numpy", "scipy", "rdkit")  # that numbers depend on
 _PARTIAL = ".partial"
+_CSV, _JOINED = ".csv", ".txt"  # a .csv is a ranking, or with --features a table of features
 _REMEDY = "name another --out, or replace it with --force"
 _PACKED = re.compile(r"\.(gz|zst)$", re.IGNORECASE)
 _HEAD = 1 << 20  # bytes that a signature is looked for in
@@ -135,13 +135,15 @@ class Output:
     def _writer_kinds(self) -> dict[str, type[Writer]]:
         """Return the writer of each file."""
         if not self.is_folder:
-            return {self.target.name: SUFFIXES[suffix_of(self.target.name)]}
+            suffix = suffix_of(self.target.name)
+            joins = suffix == _CSV and self.settings.features is not None
+            return {self.target.name: SUFFIXES[_JOINED if joins else suffix]}
         kinds = {name: FILES[name] for name in FILES}
         if self.settings.network is not None:
             kinds[NETWORK] = SUFFIXES[".graphml"]
         if self.settings.features is not None:
             plain = _PACKED.sub("", self.settings.features.name)
-            kinds[FEATURES + (Path(plain).suffix or ".csv")] = SUFFIXES[".csv"]
+            kinds[FEATURES + (Path(plain).suffix or _CSV)] = SUFFIXES[_JOINED]
         return kinds
 
     def __enter__(self) -> Self:
@@ -199,6 +201,7 @@ class Output:
             **self._signature,
             "--network": _content(settings.network),
             "--features": _content(settings.features),
+            "--ranking-columns": ",".join(settings.ranking_columns),
             "the files of --out": "\t".join(sorted(self._kinds)),  # a new one would lack features
         }
         self._journal = Journal(self.work, signature)
@@ -382,7 +385,9 @@ def is_own_file(path: Path) -> bool:
     """Return whether a file is empty, or has the signature of the writer for its suffix."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
-    return not head or SUFFIXES[suffix_of(path.name)].signature.match(head) is not None
+    suffix = suffix_of(path.name)
+    suffixes = (suffix, _JOINED) if suffix == _CSV else (suffix,)
+    return not head or any(SUFFIXES[suffix].signature.match(head) for suffix in suffixes)
 
 
 def _content(path: Path | None) -> str:

@@ -477,6 +477,18 @@ def feature_data(annotation: Annotation) -> dict[str, Any]:
         "refs": [{**data, "st": structures.add(data["smiles"])} for data in references.data],
         "structures": structures.data,
         "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
+        "support": [
+            {
+                "adduct": own.adduct,
+                "spectra": own.spectra,
+                "p": round(own.probability, 4),
+                "smiles": own.preferred,
+                "name": own.preferred_name,
+                "preferred": round(own.preferred_probability, 4),
+                "agrees": annotation.best is not None and own.preferred == annotation.best.smiles,
+            }
+            for own in annotation.ion_support
+        ],
     }
 
 

@@ -193,6 +193,9 @@ _FEATURE: dict[str, Callable[[Annotation], Any]] = {
     "spectra": lambda a: len(a.feature.spectra),
     "file": lambda a: a.feature.where,
     "notes": lambda a: tuple(a.notes),
+    "ionSupport": lambda a: tuple(
+        f"{own.adduct} ({own.spectra}): {fraction(own.probability)}" for own in a.ion_support
+    ),
 }
 SUMMARY_COLUMNS = (
     "feature", "named_by", "rank", "name", "molecularFormula", "adduct", "InChIkey2D", "smiles",
@@ -200,7 +203,7 @@ SUMMARY_COLUMNS = (
     "inDatabaseProbability", "setSize", "coverage", "candidates", "scored", "evidence", "analogy",
     "match", "prior", "explainedIntensity", "libraryMatch", "librarySimilarity", "unlistedMatch",
     "unlistedMatchSmiles", "unlistedMatchSimilarity", "nearestSimilarity", "level", "levelReason",
-    "spectra", "file", "notes",
+    "spectra", "file", "notes", "ionSupport",
 )  # fmt: skip
 PEAK_COLUMNS = (
     "feature", "spectrum", "rank", "smiles", "mz", "intensity", "relative", "formula", "errorPpm",

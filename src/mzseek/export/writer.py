@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 from mzseek.annotation.annotation import Annotation
+from mzseek.core.errors import RunError
 
+RANKING_COLUMNS = ("id", "smiles")
 IN_FULL = 5  # candidates of a feature that a report shows with their fragments
 
 
@@ -34,6 +36,8 @@ class Settings:
         A molecular network, and a table of features, that annotations are joined to.
     read : tuple of Path
         Files and folders that the run reads: they are never written over.
+    ranking_columns : pair of str
+        Names of the columns of a ``.csv`` file.
     run : mapping of str to any
         Fields of ``run.json`` about the spectra; complete when all are annotated.
     """
@@ -47,7 +51,22 @@ class Settings:
     network: Path | None = None
     features: Path | None = None
     read: tuple[Path, ...] = ()
+    ranking_columns: tuple[str, str] = RANKING_COLUMNS
     run: Mapping[str, Any] = field(default_factory=dict)
+
+
+def parse_ranking_columns(text: str) -> tuple[str, str]:
+    """Read the names of the two columns of a ``.csv`` file.
+
+    Examples
+    --------
+    >>> parse_ranking_columns("molecule_id, smiles")
+    ('molecule_id', 'smiles')
+    """
+    names = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names) or names[0] == names[1]:
+        raise RunError(f"--ranking-columns {text[:40]!r}: expected two names, such as id,smiles")
+    return names[0], names[1]
 
 
 class Spool:

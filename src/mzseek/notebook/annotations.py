@@ -25,7 +25,7 @@ from mzseek.export.output import Output
 from mzseek.export.tables import candidate_values, free_texts, summary_values
 from mzseek.export.writer import Settings
 from mzseek.io import StrPath
-from mzseek.parallel import LocalEngine
+from mzseek.parallel import Engine, engine_named
 
 _SHOWN_NAMES = 5
 # Label in messages and results of candidates that were given as objects.
@@ -180,6 +180,8 @@ def annotate(
     objective: str = "hit",
     *,
     jobs: int | None = None,
+    engine: str | Engine = "local",
+    address: str | None = None,
     **settings: Any,
 ) -> Annotations:
     """Find the molecules behind spectra: ranked, with reasons and a confidence.
@@ -189,6 +191,10 @@ def annotate(
     spectra : path, paths, Spectrum, matchms spectrum, or iterable of spectra
     jobs : int, optional
         Processes; all cores by default.
+    engine : str or Engine
+        ``local``, or ``ray`` for a Ray cluster, whose workers must reach all files by their paths.
+    address : str, optional
+        Of the cluster; it is started on this machine by default.
     database : path, Database, pandas.DataFrame or iterable of str, optional
         Also a data frame with the columns of a list of molecules, or SMILES.
     library : path, Library, or several of them
@@ -211,16 +217,16 @@ def annotate(
     >>> found = annotate("mine.mgf", database=["CCO", "COC"])  # doctest: +SKIP
     >>> found["17"].peaks()  # doctest: +SKIP
     """
-    source, skipped = spectra_source(spectra), list[tuple[str, str]]()
+    skipped = list[tuple[str, str]]()
     settings |= {
         "library": _folders(library),
         "model": getattr(model, "folder", model),
         "objective": objective,
     }
     with _database_path(database) as path:
-        config = config_for(
-            AnnotateConfig(database=None if path is None else str(path), **settings), source
-        )
+        config = AnnotateConfig(database=None if path is None else str(path), **settings)
+        source = spectra_source(spectra, config.spectrum_columns)
+        config = config_for(config, source)
         try:
             annotator = Annotator(config)
         except InputError as error:
@@ -229,7 +235,9 @@ def annotate(
             raise
         if annotator.source.label == IN_MEMORY:
             _forget_folder(annotator)
-        run = annotator.run(source, skipped=skipped, engine=LocalEngine(jobs))
+        if isinstance(engine, str):
+            engine = engine_named(engine, jobs, address)
+        run = annotator.run(source, skipped=skipped, engine=engine)
         annotations = Annotations(run, skipped)
     for line in run.warnings():
         warnings.warn(line, stacklevel=2)
@@ -247,7 +255,8 @@ def _describe_settings() -> None:
         for setting in others
     ]
     annotate.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*parameters, known["jobs"]], return_annotation=Annotations
+        [*parameters, *(known[name] for name in ("jobs", "engine", "address"))],
+        return_annotation=Annotations,
     )
     lines = [f"{setting.name}\n        {setting.metadata['meaning']}" for setting in SETTINGS]
     if annotate.__doc__:

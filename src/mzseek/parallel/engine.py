@@ -164,6 +164,7 @@ class Engine(ABC):
 
     name: str
     stands_for: str
+    shares_files: bool = True  # whether workers see the temporary files of this process
 
     @abstractmethod
     def results(

@@ -33,6 +33,7 @@ class RayEngine(Engine):
 
     name = "ray"
     stands_for = "a Ray cluster, which needs mzseek[cluster]"
+    shares_files = False
 
     def __init__(
         self, jobs: int | None = None, address: str | None = None, gpus: int | None = None

@@ -7,13 +7,19 @@ from pathlib import Path
 from mzseek.core.errors import InputError
 from mzseek.core.text import pluralize
 from mzseek.parallel.engine import Progress, silent
-from mzseek.spectra.read import read_spectra
+from mzseek.spectra.read import NO_COLUMNS, Columns, read_spectra
 from mzseek.spectra.spectrum import Spectrum
 
 _PROGRESS_EVERY = 200  # records
 
 
-def find_spectrum(files: Sequence[Path], text: str, *, progress: Progress = silent) -> Spectrum:
+def find_spectrum(
+    files: Sequence[Path],
+    text: str,
+    *,
+    columns: Columns = NO_COLUMNS,
+    progress: Progress = silent,
+) -> Spectrum:
     """Return the spectrum that ``text`` names.
 
     An identifier is matched first; ``#3`` is the third spectrum, and so is ``3`` unless one is
@@ -36,7 +42,7 @@ def find_spectrum(files: Sequence[Path], text: str, *, progress: Progress = sile
             skipped = f"; skipped: {where}: {reason}"
 
     # All are opened before the first is read, so that a wrong one is noticed at once.
-    readings = [read_spectra(file, skip) for file in files]
+    readings = [read_spectra(file, skip, columns=columns) for file in files]
     for spectrum in (spectrum for reading in readings for spectrum in reading):
         seen += 1
         examples += [spectrum.identifier] if len(examples) < 3 else []

@@ -6,9 +6,10 @@ import functools
 import re
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ from mzseek.spectra.spectrum import (
 )
 
 Opened = Callable[[str, str], object]
+Columns = Mapping[str, str]  # names of a table's columns, by what they hold (`tables.ROLES`)
+NO_COLUMNS: Columns = MappingProxyType({})
+_FORMATS = "mzseek.spectra.formats"
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class SpectrumFormat:
         What a record looks like.
     suffixes : tuple of str
         Names of files whose first record may come after a long preamble.
+    test : str
+        ``module:function`` of the beginning of a file and of the columns that the user names,
+        beside the patterns; for tables, whose reader gets these columns, too.
+    is_table : bool
+        Whether it has columns that a user may name.
     """
 
     label: str
@@ -53,22 +62,34 @@ class SpectrumFormat:
     reader: str
     record_form: str
     suffixes: tuple[str, ...]
+    test: str = ""
+    is_table: bool = False
 
-    def looks_like(self, head: str) -> bool:
+    def looks_like(self, head: str, columns: Columns = NO_COLUMNS) -> bool:
         """Return whether the beginning of a file is in this format."""
-        return all(re.search(pattern, head, re.MULTILINE) for pattern in self.patterns)
+        if not all(re.search(pattern, head, re.MULTILINE) for pattern in self.patterns):
+            return False
+        return not self.test or bool(load(f"{_FORMATS}.{self.test}")(head, columns))
 
-    def read(self, source: Source) -> Iterator[Record]:
+    def read(self, source: Source, columns: Columns = NO_COLUMNS) -> Iterator[Record]:
         """Split a source into records, unchecked."""
-        records: Iterator[Record] = load(f"mzseek.spectra.formats.{self.reader}")(source)
+        more = (columns,) if self.is_table else ()
+        records: Iterator[Record] = load(f"{_FORMATS}.{self.reader}")(source, *more)
         return records
 
 
-_COLUMN = r"\A(?:[^\n]*\t)?{}(?:[\t\r\n]|\Z)"
 FORMATS: dict[str, SpectrumFormat] = {
-    "massspecgym": SpectrumFormat(
-        "MassSpecGym table", (_COLUMN.format("mzs"), _COLUMN.format("intensities")),
-        "massspecgym:read", "columns mzs and intensities", (".tsv",),
+    "parquet": SpectrumFormat(
+        "Parquet", (r"\APAR1",), "arrow:read_parquet", "a row with lists of peaks", (".parquet",),
+        is_table=True,
+    ),
+    "arrow": SpectrumFormat(
+        "Arrow", (r"\A(?:ARROW1|\ufffd{4}[\s\S]{1,4}\x10\0)",), "arrow:read_arrow",
+        "a row with lists of peaks", (".arrow", ".feather"), is_table=True,
+    ),
+    "table": SpectrumFormat(
+        "Table", (), "tables:read", "columns mzs and intensities", (".tsv", ".csv"),
+        test="tables:is_table", is_table=True,
     ),
     "mgf": SpectrumFormat(
         "MGF", (r"(?i)^[ \t]*BEGIN[ \t]+IONS[ \t]*$",), "mgf:read", "BEGIN IONS … END IONS",
@@ -107,11 +128,13 @@ def read_spectra(
     intensity_floor: float = 0.0,
     skip_bad_peaks: bool = False,
     opened: Opened | None = None,
+    columns: Columns = NO_COLUMNS,
 ) -> Iterator[Spectrum]:
     """Read tandem spectra of a file, a folder, or a zip archive.
 
-    Reads MGF, MSP, mzML, mzXML, JSON (GNPS, MZmine, MoNA), MassBank records, SIRIUS .ms and
-    MassSpecGym's table, plain or compressed with gzip or zstd, recognised by content. Records are
+    Reads MGF, MSP, mzML, mzXML, JSON (GNPS, MZmine, MoNA), MassBank records, SIRIUS .ms, and
+    tables with lists of peaks (MassSpecGym's, TSV, CSV), plain or compressed with gzip or zstd, as
+    well as Parquet and Arrow files; recognised by content. Records are
     streamed: memory does not grow with the file, but for a few bytes an identifier. Every record is
     either yielded or reported once to ``rejects``.
 
@@ -128,6 +151,9 @@ def read_spectra(
         and count them in the metadata (``skipped_peaks``). By default their record is skipped.
     opened : callable, optional
         Gets the name and the format's label of each file when its records begin.
+    columns : mapping of str to str, optional
+        Names of a table's columns, by what they hold (`mzseek.spectra.formats.tables.ROLES`),
+        where these are not the usual ones.
 
     Returns
     -------
@@ -150,12 +176,12 @@ def read_spectra(
         files = sorted(paths_below(path))
         if not files:
             raise InputError(path, "the folder holds no files")
-        records = (_records(file, opened) for file in files)
+        records = (_records(file, opened, columns) for file in files)
     elif path.is_file() and zipfile.is_zipfile(path):
-        records = (_records(member, opened) for member in zip_sources(path))
+        records = (_records(member, opened, columns) for member in zip_sources(path))
     else:
         source = open_source(path)
-        records = iter([_read_source(source, recognise(source), opened)])
+        records = iter([_read_source(source, recognise(source, columns), opened, columns)])
     convert = functools.partial(
         to_spectrum, intensity_floor=intensity_floor, skip_bad_peaks=skip_bad_peaks
     )
@@ -164,13 +190,24 @@ def read_spectra(
     return _convert_all(records, reporter(rejects), convert)
 
 
-def recognise(source: Source) -> SpectrumFormat:
-    """Return the format of a source: by its content, else by its name."""
+def recognise(source: Source, columns: Columns = NO_COLUMNS) -> SpectrumFormat:
+    """Return the format of a source: by its content, else by its name.
+
+    One that has no columns is refused where the user names some.
+    """
+    kind = _recognised(source, columns)
+    if columns and not kind.is_table:
+        reason = f"is {kind.label}, which has no columns to name: leave out --columns"
+        raise InputError(source.name, reason)
+    return kind
+
+
+def _recognised(source: Source, columns: Columns) -> SpectrumFormat:
     head = source.head()
     is_utf16 = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     text = head.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
     for kind in FORMATS.values():
-        if kind.looks_like(text):
+        if kind.looks_like(text, columns):
             return kind
     if not text.strip():
         raise InputError(source.name, "the file is empty")
@@ -181,24 +218,28 @@ def recognise(source: Source) -> SpectrumFormat:
     raise InputError(source.name, f"{what}, expected one of {', '.join(known_formats())}")
 
 
-def _records(source: Path | Source | InputError, opened: Opened | None) -> Iterator[Record]:
+def _records(
+    source: Path | Source | InputError, opened: Opened | None, columns: Columns
+) -> Iterator[Record]:
     """Return the records of one source of several; one with the reason if it is unreadable."""
     try:
         if isinstance(source, InputError):
             raise source
         source = open_source(source) if isinstance(source, Path) else source
-        return _read_source(source, recognise(source), opened)
+        return _read_source(source, recognise(source, columns), opened, columns)
     except InputError as error:
         return iter([Record(error.where, problem=error.reason)])
 
 
-def _read_source(source: Source, kind: SpectrumFormat, opened: Opened | None) -> Iterator[Record]:
+def _read_source(
+    source: Source, kind: SpectrumFormat, opened: Opened | None, columns: Columns
+) -> Iterator[Record]:
     """Yield the records of one source; damage ends it with a record of the reason."""
     if opened is not None:
         opened(source.name, kind.label)
     count = 0
     try:
-        for record in kind.read(source):
+        for record in kind.read(source, columns):
             count += 1
             yield record
     except InputError as error:

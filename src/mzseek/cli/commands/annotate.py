@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mzseek.annotation.config import INSTRUMENTS, AnnotateConfig, larger_databases
-from mzseek.cli.options import EXISTS, IS_LIBRARY, Check, FormerName, Jobs, options_of
+from mzseek.cli.options import (
+    EXISTS,
+    IS_LIBRARY,
+    Address,
+    Check,
+    EngineName,
+    EngineOptions,
+    FormerName,
+    Jobs,
+    options_of,
+)
 from mzseek.cli.output import (
     new_table,
     only_json,
@@ -98,6 +108,9 @@ def _show_reasons(annotation: "Annotation") -> None:
         for kind in dict.fromkeys(annotation.kinds.values())
     ]
     say(f"Reasons, as log-odds (nats) against the average candidate: {', '.join(parts)}")
+    if annotation.ion_support:
+        shares = (f"{ion.adduct} {ion.probability:.0%}" for ion in annotation.ion_support)
+        say(f"By the spectra of each ion alone: {plain(', '.join(shares))}")
     if best.analog is not None:
         say(f"Nearest analog: {plain(best.analog.record)} (spectral similarity "
             f"{best.analog.similarity:.2f}, Tanimoto {best.analog.tanimoto:.2f})")  # fmt: skip
@@ -134,7 +147,9 @@ def _check_instrument(name: object) -> None:
 def annotate(
     spectra: Annotated[
         list[Path],
-        typer.Argument(help="Files or folders of spectra: MGF, MSP, mzML, mzXML, MassBank, …"),
+        typer.Argument(
+            help="Files or folders of spectra: MGF, MSP, mzML, mzXML, MassBank, Parquet, …"
+        ),
         EXISTS,
     ],
     out: Annotated[
@@ -168,7 +183,12 @@ def annotate(
             help=f"No exit status {NOTHING_FOUND} where no feature has a candidate.",
         ),
     ] = False,
+    ranking_columns: Annotated[
+        str, typer.Option(help="Names of the two columns of a .csv as --out.")
+    ] = "id,smiles",
     jobs: Jobs = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json_output: Annotated[
         bool, typer.Option("--json", help="End with a JSON object, alone on standard output.")
     ] = False,
@@ -182,8 +202,9 @@ def annotate(
     """
     from mzseek.annotation.reading import SpectrumFiles
     from mzseek.core.compiled import disable_compilation, has_compiled_cache
+    from mzseek.spectra.formats.tables import parse_columns
 
-    files = SpectrumFiles(spectra)
+    files = SpectrumFiles(spectra, parse_columns(options["columns"] or ()))
     is_small = options["database"] is None and _has_few(files)
     if is_small and not has_compiled_cache():
         disable_compilation()
@@ -193,8 +214,12 @@ def annotate(
         is_folder(out)
     elif resume:
         raise AnnotationError("--resume: there is no --out to go on with")
-    from mzseek.export.writer import Settings
+    elif engine != "local":
+        raise AnnotationError(f"--engine {engine}: give --out; without it a few are shown here")
+    workers = EngineOptions(jobs, engine, address).start()
+    from mzseek.export.writer import Settings, parse_ranking_columns
 
+    pair = parse_ranking_columns(ranking_columns)
     config = AnnotateConfig(**options)
     title = " ".join(path.name for path in spectra)
     with only_json() if json_output else nullcontext():
@@ -202,8 +227,10 @@ def annotate(
             nothing = _show_here(files, config, json_output)
         else:
             nothing = _run(
-                files, config, out, Settings(title=title, network=network, features=features),
-                json_output, resume=resume, force=force, jobs=jobs,
+                files, config, out,
+                Settings(title=title, network=network, features=features, ranking_columns=pair),
+                json_output, resume=resume, force=force,
+                engine=workers,
             )  # fmt: skip
     if nothing and not allow_empty:
         print(f"mzseek: {nothing}; --allow-empty accepts this", file=sys.stderr)

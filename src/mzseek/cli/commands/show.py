@@ -31,6 +31,10 @@ def show(
     rejects: Annotated[
         Path | None, typer.Option(help="List all skipped records in this TSV file.")
     ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of a table, such as mz=ms2_mzs,intensity=ms2_intensities."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What is in a file of spectra: counts, ions, masses, structures, skipped records.
@@ -57,10 +61,12 @@ def show(
         if not spectrum.strip():
             raise InputError("--spectrum", "is empty, expected an identifier, a name or a number")
     from mzseek.cli import spectrum_view
+    from mzseek.spectra.formats.tables import parse_columns
 
+    named = parse_columns(columns or ())
     if spectrum is not None:
-        spectrum_view.show_one(files, spectrum.strip(), svg, as_json)
-    elif not spectrum_view.show_all(files, svg, rejects, as_json):
+        spectrum_view.show_one(files, spectrum.strip(), svg, as_json, named)
+    elif not spectrum_view.show_all(files, svg, rejects, as_json, named):
         raise typer.Exit(1)
 
 

@@ -192,7 +192,12 @@ RECORDED = {
     "max_candidates": ("options.max_candidates", "77", 77),
     "top": ("options.top", "5", 5),
 }
-NOT_OF_ANSWERS = {"out", "resume", "force", "allow_empty", "jobs", "json_output"}
+NOT_OF_ANSWERS = {
+    "out", "resume", "force", "allow_empty", "jobs", "engine", "address", "ranking_columns",
+    "json_output",
+}  # fmt: skip
+OF_TABLES = {"columns"}  # see `test_columns_of_a_table_are_in_run_json`
+OF_ENGINES = {"jobs", "engine", "address"}
 
 
 def recorded(facts, place):
@@ -221,7 +226,9 @@ def named_files(mgf, bundle_folder, tmp_path):
 
 def test_every_option_that_answers_depend_on_is_in_run_json(mzseek, mgf, named_files):
     known = set(inspect.signature(annotate).parameters)
-    assert known == set(RECORDED) | NOT_OF_ANSWERS, "say where run.json has a new option"
+    assert known == set(RECORDED) | NOT_OF_ANSWERS | OF_TABLES, (
+        "say where run.json has a new option"
+    )
     given = []
     for name, (_, value, _) in RECORDED.items():
         flag = f"--{name.replace('_', '-')}"
@@ -242,9 +249,11 @@ def test_every_option_that_answers_depend_on_is_in_run_json(mzseek, mgf, named_f
 def test_every_argument_of_python_is_in_run_json(mgf, named_files):
     known = set(inspect.signature(mz.annotate).parameters)
     only_files = {"features", "network"}
-    assert known == (set(RECORDED) | {"jobs"}) - only_files, "say where run.json has a new argument"
+    assert known == (set(RECORDED) | OF_ENGINES | OF_TABLES) - only_files, (
+        "say where run.json has a new argument"
+    )
     given = {}
-    for name in known - {"jobs", "spectra"}:
+    for name in known - OF_ENGINES - OF_TABLES - {"spectra"}:
         value = RECORDED[name][1]
         if isinstance(value, str):
             wanted = RECORDED[name][2]
@@ -253,10 +262,30 @@ def test_every_argument_of_python_is_in_run_json(mgf, named_files):
         given[name] = value
     mz.annotate(mgf, **given).save(named_files / "out")
     facts = json.loads((named_files / "out" / "run.json").read_text())
-    for name in known - {"jobs"}:
+    for name in known - OF_ENGINES - OF_TABLES:
         place, value, wanted = RECORDED[name]
         expected = str(mgf if value is None else named_files / value) if wanted is ... else wanted
         assert recorded(facts, place) == expected, name
+
+
+def test_columns_of_a_table_are_in_run_json(mzseek, named_files):
+    """A table whose rows are the spectra of one molecule, read by named columns into a ranking."""
+    table, options = named_files / "t.csv", ["--model", named_files / "model", "--ppm", "900"]
+    rows = ('75.0804,"[M+H]+",S,"[31.018, 57.07]","[5, 9]"', "73.0659,[M-H]-,S,55.05 71.05,3 9")
+    table.write_text("\n".join(["own,adduct,molecule,a,b", *rows, ""]))
+    (named_files / "b.smi").write_text("CCCCO\nCCOCC\n")
+    options += ["--columns", "mz=a,intensity=b,precursor=own", "--columns", "id=molecule"]
+    options += ["--database", named_files / "b.smi"]
+    status, _, told = mzseek("annotate", table, *options, "--out", named_files / "out")
+    assert status == 0, told
+    facts = json.loads((named_files / "out" / "run.json").read_text())
+    assert facts["options"]["columns"] == ["mz=a", "intensity=b", "precursor=own", "id=molecule"]
+    names = ["--out", named_files / "r.csv", "--ranking-columns", "molecule,prediction"]
+    status, _, told = mzseek("annotate", table, *options, *names)
+    assert status == 0, told
+    header, row = (named_files / "r.csv").read_text().splitlines()
+    assert header == "molecule,prediction"
+    assert row == "S,CCCCO"  # an ether has no [M-H]-
 
 
 @pytest.mark.slow

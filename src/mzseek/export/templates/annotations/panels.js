@@ -52,8 +52,17 @@ function forGoals(data) {
   return box("Other objectives", list);
 }
 
+// What the spectra of each ion say alone, of a feature of several.
+function ionSupport(data) {
+  if (!data.support.length) return "";
+  const rows = data.support.map((own) => h("tr", {}, h("td", {}, own.adduct), h("td", { class: "num" }, own.spectra), h("td", { class: "num" }, percent(own.p)), h("td", {}, own.agrees ? "the same" : [naming(own.name, own.smiles, 40), ` ${percent(own.preferred)}`])));
+  return box("Each ion alone", h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["ion", "spectra", "first candidate", "prefers"].map((head) => h("th", {}, head)))), h("tbody", {}, rows)),
+    h("p", { class: "small" }, "Probability of the first candidate among those of its mass, by the scores of the spectra of each ion alone."));
+}
+
 function asIons(data) {
   if (!data.ions.length) return "";
+  if (data.ions.length === 1 && data.support.length) return "";  // which names them all
   if (data.ions.length === 1) return box("Ion", h("p", {}, h("b", {}, data.ions[0][0]), data.candidates.length ? "; no other was tried." : ""));
   const list = h("ol", { class: "bars" }, data.ions.slice(0, 6).map(([ion, p]) => h("li", {}, h("span", { class: "rank" }), h("span", { class: "label" }, ion), h("span", { class: "num" }, percent(p)), bar(p, "set"))));
   return box("Ion", list, data.ions.length > 6 ? h("p", { class: "small" }, `and ${data.ions.length - 6} less likely ones`) : "");
