@@ -188,6 +188,7 @@ class Annotator:
         was_done: Callable[[Feature], bool] = lambda feature: False,
         done: int = 0,
         first: int | None = None,
+        one_by_one: bool = False,
         engine: Engine | None = None,
         progress: Progress = silent,
     ) -> "AnnotationRun":
@@ -212,6 +213,8 @@ class Annotator:
             How many features that holds for.
         first : int, optional
             Annotate so many features only, in this process.
+        one_by_one : bool
+            Annotate each feature when it is asked for, in this process, however many there are.
         engine : Engine, optional
             Where many features are annotated; processes of this machine by default.
         progress : callable
@@ -227,8 +230,8 @@ class Annotator:
         progress("mass errors", 0, None)
         self.recalibrate(spectra)
         return AnnotationRun(
-            self, spectra, reporter(skipped), was_done, done, first, engine or LocalEngine(),
-            progress,
+            self, spectra, reporter(skipped), was_done, done, first, one_by_one,
+            engine or LocalEngine(), progress,
         )  # fmt: skip
 
     def annotate_batch(self, features: Sequence[Feature]) -> list[Result]:
@@ -486,6 +489,7 @@ class AnnotationRun(Iterator[Annotation]):
         was_done: Callable[[Feature], bool],
         done: int,
         first: int | None,
+        one_by_one: bool,
         engine: Engine,
         progress: Progress,
     ) -> None:
@@ -493,6 +497,7 @@ class AnnotationRun(Iterator[Annotation]):
         self.records = features.records + features.skipped
         self.annotated, self.left, self.levels = 0, 0, Counter[str]()
         self._skipped, self._was_done, self._first = skipped, was_done, first
+        self._is_serial = one_by_one or first is not None
         self._done, self._engine, self._progress = done, engine, progress
         self._named = annotator.named()
         self._explained: list[float] = []
@@ -524,7 +529,7 @@ class AnnotationRun(Iterator[Annotation]):
 
     def _results(self, features: Iterator[Feature]) -> Iterator[Result]:
         """Yield results in the order of the features: of many by processes, of few by this one."""
-        if self._first is not None or len(self.features) - self._done <= MIN_FEATURES:
+        if self._is_serial or len(self.features) - self._done <= MIN_FEATURES:
             for feature in features:
                 yield from self.annotator.annotate_batch([feature])
                 self._tell(1)
