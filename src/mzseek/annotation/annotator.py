@@ -109,6 +109,9 @@ class Annotator:
         Folder with what another process has made for the same config (`shared_state`).
     key : str, optional
         That another process has for what it has opened: here it must be the same.
+    like : Annotator, optional
+        Its model, libraries and database are taken over where the config names the same: what was
+        opened and computed once is shared.
     **settings
         Fields of `AnnotateConfig`, where no config is given.
 
@@ -138,6 +141,7 @@ class Annotator:
         config: AnnotateConfig | None = None,
         shared_state: str | None = None,
         key: str | None = None,
+        like: "Annotator | None" = None,
         **settings: Any,
     ) -> None:
         if config is not None and settings:
@@ -147,9 +151,13 @@ class Annotator:
         self.skipped_candidates: list[tuple[str, str]] = []
         self.skipped_weights: list[Skipped] = []
         self.skipped_scores: list[Skipped] = []
-        self.bundle = Bundle.open(config.model)
+        like = like if like is not None and like.config.model == config.model else None
+        self.bundle = Bundle.open(config.model) if like is None else like.bundle
         self.fitted = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
-        opened = [(Path(path).name, Library.open(path)) for path in config.library]
+        if like is not None and like.config.library == config.library:
+            opened = like.libraries[1:]
+        else:
+            opened = [(Path(path).name, Library.open(path)) for path in config.library]
         self.libraries = [(BUNDLED_LIBRARY, self.bundle.library), *opened]
         for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True):
             channel.use_library(state, self.bundle.library)
@@ -166,11 +174,15 @@ class Annotator:
             from mzseek.annotation.external_scores import read_scores
 
             self.scores = read_scores(config.scores, config.score_weights, self.skipped_scores)
-        self.source = self._source()
+        same_database = like is not None and like.config.database == config.database
+        is_file = config.database is not None and Path(config.database).is_file()
+        self.source = like.source if like and same_database and not is_file else self._source()
         # Last, since it takes longest.
         self.added: Added = {}
         if self._shared:
             self._open_extended(self._shared)
+        elif like is not None and _have_equal_channels(like.config, config):
+            self.fitted, self.added = like.fitted, like.added
         elif opened:
             libraries = [library for _, library in opened]
             self.fitted, self.added = extend_channels(self.fitted, libraries, self.bundle.max_peaks)
@@ -634,6 +646,11 @@ class AnnotationRun(Iterator[Annotation]):
         if self.annotator.config.keep_mass_mismatches:
             return [f"Kept {counts} whose {mass}."]
         return [f"Skipped {counts} whose {mass} (--keep-mass-mismatches keeps them)."]
+
+
+def _have_equal_channels(config: AnnotateConfig, other: AnnotateConfig) -> bool:
+    tolerances = config.peak_tolerance, other.peak_tolerance
+    return config.library == other.library and tolerances[0] == tolerances[1]
 
 
 def config_for(config: AnnotateConfig, spectra: SpectrumFiles | SpectrumList) -> AnnotateConfig:

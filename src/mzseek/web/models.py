@@ -198,7 +198,7 @@ class JobResponse(BaseModel):
     files: list[str] = Field(description="Names of the files that were uploaded.")
     command: str
     summary: dict[str, Any] | None = Field(
-        None, description="When it is done: counts, levels and remarks."
+        None, description="When it is done: counts, levels, remarks, the first skipped records."
     )
     formats: list[str] = Field(description="Formats in which results can be downloaded.")
 

@@ -255,7 +255,7 @@ class _Exchange:
     def __init__(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
         self.scope, self.headers = scope, Headers(scope=scope)
         self._receive, self._send, self._most = receive, send, most
-        self._bytes, self._is_too_large = 0, False
+        self._bytes, self._is_too_large, self._is_refused = 0, False, False
         self.status, self.cookie = 0, ""
 
     def check_length(self) -> None:
@@ -279,9 +279,17 @@ class _Exchange:
 
     async def send(self, message: Message) -> None:
         """Send a part of the response, with the headers that all have."""
+        if self._is_too_large and not self._is_refused:
+            # However the application has taken that its body was cut: the client is told why.
+            self._is_refused = True
+            if not self.status:
+                await error_response(self._too_large())(self.scope, self.receive, self._start)
+            return
+        if not self._is_refused:
+            await self._start(message)
+
+    async def _start(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            if self._is_too_large and not self.status and message["status"] != 413:
-                raise self._too_large()  # however the application has taken it
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():

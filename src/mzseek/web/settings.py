@@ -141,6 +141,7 @@ class ServerSettings:
             "libraries": dict(self.libraries),
             "model": self.model,
             "limits": asdict(self.limits),
+            "cache": str(self.data_dir),
         }
 
 

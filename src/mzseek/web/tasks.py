@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, load_npz, save_npz
 
 from mzseek.annotation.annotator import Annotator, config_for
 from mzseek.annotation.config import AnnotateConfig, Tolerance
@@ -31,7 +33,7 @@ from mzseek.export.report import feature_data, packed_fragments, packed_peaks, r
 from mzseek.export.writer import IN_FULL, plain_data
 from mzseek.fragments import explain as explain_peaks
 from mzseek.fragments.matching import LEAST, PPM
-from mzseek.io import open_source
+from mzseek.io import atomic_file, open_source
 from mzseek.library import Library
 from mzseek.parallel import LocalEngine
 from mzseek.spectra import Spectrum
@@ -62,6 +64,7 @@ class Resources:
         self.library_paths: Mapping[str, str] = settings["libraries"]
         self.model: str | None = settings["model"]
         self.limits: Mapping[str, Any] = settings["limits"]
+        self._cache: str = settings["cache"]
         self._annotators: OrderedDict[AnnotateConfig, Annotator] = OrderedDict()
         self._libraries: dict[str, Library] = {}
         self._opened: dict[str, Database] = {}
@@ -80,12 +83,15 @@ class Resources:
             model=self.model, **given,
         )  # fmt: skip
 
-    def annotator(self, config: AnnotateConfig) -> Annotator:
-        """Return an annotator, which stays open for the next request with the same settings."""
+    def annotator(self, config: AnnotateConfig, *, keep: bool = True) -> Annotator:
+        """Return an annotator; `keep` it for the next request with the same settings."""
         if config in self._annotators:
             self._annotators.move_to_end(config)
             return self._annotators[config]
-        annotator = Annotator(config)
+        before = reversed(self._annotators.values())
+        annotator = Annotator(config, like=next(before, None))
+        if not keep:
+            return annotator
         self._annotators[config] = annotator
         if len(self._annotators) > _OPENED:
             self._annotators.popitem(last=False)
@@ -116,9 +122,20 @@ class Resources:
         return self._opened[name]
 
     @cached_property
-    def bundled_fingerprints(self) -> Any:
-        """Fingerprints (morgan2) of the molecules of the model's database."""
-        return fingerprints(self.bundle.molecules.smiles, "morgan2")
+    def bundled_fingerprints(self) -> csr_array:
+        """Fingerprints (morgan2) of the molecules of the model's database.
+
+        They are computed once and kept in the data folder of the server.
+        """
+        smiles = self.bundle.molecules.smiles
+        digest = sha256("\n".join(smiles).encode()).hexdigest()[:16]
+        path = Path(self._cache) / f"morgan2-{digest}.npz"
+        if path.is_file():
+            return csr_array(load_npz(path))
+        bits = csr_array(fingerprints(smiles, "morgan2"))
+        with atomic_file(path) as partial, partial.open("wb") as file:
+            save_npz(file, bits)
+        return bits
 
 
 class LimitedFiles(SpectrumFiles):
@@ -176,7 +193,7 @@ def annotate(resources: Resources, request: Data) -> dict[str, Any]:
         limits = resources.limits
         files = LimitedFiles([path], limits["spectra"], limits["peaks"])
         config = replace(config_for(resources.config(options, candidates), files), explain=IN_FULL)
-        annotator = Annotator(config) if candidates else resources.annotator(config)
+        annotator = resources.annotator(config, keep=candidates is None)
         skipped: list[tuple[str, str]] = []
         run = annotator.run(files, skipped=skipped, one_by_one=True, engine=LocalEngine(1))
         features = [described(annotation) for annotation in run]
@@ -405,9 +422,9 @@ def _formula(text: str) -> Any:
 
 def _similar(resources: Resources, smiles: str, limit: int) -> list[dict[str, Any]]:
     """Return the molecules of highest Tanimoto similarity, most similar first."""
+    wanted = csr_array(fingerprints([smiles], "morgan2"), dtype=np.float64)
     bits = resources.bundled_fingerprints
-    wanted = fingerprints([smiles], "morgan2").astype(np.float64)
-    shared = np.asarray((bits.astype(np.float64) @ wanted.T).todense()).ravel()
+    shared = (bits.astype(np.float64) @ wanted.T).toarray().ravel()
     union = np.diff(bits.indptr) + wanted.sum() - shared
     similarity = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
     order = np.argsort(-similarity, kind="stable")[:limit]

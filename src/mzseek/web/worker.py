@@ -16,13 +16,16 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import chdir
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.annotator import Annotator
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.core.errors import BusyError, MzseekError
 from mzseek.export.job import FinishedRun, annotating_files
+from mzseek.export.tables import read_skipped
 from mzseek.export.writer import Settings, plain_data
 from mzseek.web.errors import ApiError
 from mzseek.web.frames import Message, packed, read
@@ -30,6 +33,7 @@ from mzseek.web.job_files import CANDIDATES, FEATURES, MORE, NETWORK, SPECTRA, J
 from mzseek.web.tasks import TASKS, LimitedFiles, Resources
 
 _REPORT_EVERY = 0.2  # seconds between messages about the progress of a job
+_FIRST = 20  # skipped records that a summary lists
 _BUSY_WAIT, _BUSY_TRIES = 0.5, 20  # a process that was killed may hold the lock a little longer
 # Caffeine: a worker is ready when it has annotated it, and all kernels are compiled.
 _WARM_UP: Mapping[str, Any] = {
@@ -74,7 +78,11 @@ class OpenJob:
                     self._steps = self._begin()
                 next(self._steps)
         except StopIteration as end:
-            self._end(state="done", summary=_summary(end.value))
+            summary = _summary(end.value)
+            if summary["counts"]["features"]:
+                self._end(state="done", summary=summary)
+            else:
+                self._fail(ApiError("bad_spectrum", _why_nothing(summary), "files"))
             return True
         except BusyError as error:
             self._tries, self._steps = self._tries + 1, None
@@ -108,12 +116,8 @@ class OpenJob:
             network=next(iter(self._files.uploaded(NETWORK)), None),
         )
 
-        def open_annotator(config: AnnotateConfig) -> Any:
-            if candidates is None:
-                return resources.annotator(config)
-            from mzseek.annotation.annotator import Annotator
-
-            return Annotator(config)
+        def open_annotator(config: AnnotateConfig) -> Annotator:
+            return resources.annotator(config, keep=candidates is None)
 
         return annotating_files(
             files, self._files.out, resources.config(self._options, candidates), settings=settings,
@@ -147,7 +151,20 @@ def _summary(finished: FinishedRun) -> dict[str, Any]:
         "counts": dict(finished.counts),
         "levels": dict(finished.levels),
         "messages": lines,
+        "skipped": [
+            {"where": where, "reason": reason}
+            for where, reason in islice(read_skipped(finished.out), _FIRST)
+        ],
     }
+
+
+def _why_nothing(summary: Mapping[str, Any]) -> str:
+    """Return why no feature was annotated."""
+    if not summary["skipped"]:
+        return "the files hold no spectrum"
+    first, more = summary["skipped"][0], summary["counts"]["set_aside"] - 1
+    text = f"no spectrum can be used: {first['where']}: {first['reason']}"
+    return text + (f", and {more:,} more" if more else "")
 
 
 def error_of(error: Exception) -> dict[str, Any]:
