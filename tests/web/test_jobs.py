@@ -90,10 +90,10 @@ def test_a_job_is_followed_and_downloaded(
 def test_a_job_that_cannot_be_done_says_why(client: TestClient) -> None:
     many = wait(client, submit(client, copies(41)))
     assert (many["state"], many["error"]["code"]) == ("failed", "too_many_spectra")
-    other = wait(client, submit(client, "no spectra", "x.txt"))
+    other = wait(client, submit(client, "no spectra", "x.dat"))
     assert other["state"] == "failed"
     assert other["error"]["code"] == "bad_spectrum"
-    assert "x.txt: not a spectrum file" in other["error"]["message"]
+    assert "x.dat: not a spectrum file" in other["error"]["message"]
 
 
 def test_candidates_of_a_job(client: TestClient) -> None:

@@ -25,6 +25,7 @@ _CODES = {401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_
 _BODIES = {"application/json", "multipart/form-data", "application/x-www-form-urlencoded"}
 _WATCH = 0.5  # seconds between looks whether the server is still there
 _GRACE = 2  # seconds for responses to end when the server is stopped
+_KEEP_ALIVE = 75  # seconds that a connection may be idle
 _DESCRIPTION = (
     "Find the molecules behind tandem mass spectra, with the same results as `mzseek annotate`. "
     "Every error is `{error: {code, message, field}}`."
@@ -125,7 +126,7 @@ def serve(settings: ServerSettings, on_start: Callable[[str], None]) -> None:
     url = f"http://{shown}:{listening.getsockname()[1]}/"
     config = uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, lifespan="on",
-        timeout_graceful_shutdown=_GRACE,
+        timeout_graceful_shutdown=_GRACE, timeout_keep_alive=_KEEP_ALIVE,
     )  # fmt: skip
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its tracebacks may name samples
     server = _Server(config, lambda: on_start(url))
