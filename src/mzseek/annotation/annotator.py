@@ -152,13 +152,16 @@ class Annotator:
         self.skipped_weights: list[Skipped] = []
         self.skipped_scores: list[Skipped] = []
         like = like if like is not None and like.config.model == config.model else None
-        self.bundle = Bundle.open(config.model) if like is None else like.bundle
-        self.fitted = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
+        self.bundle: Bundle = Bundle.open(config.model) if like is None else like.bundle
+        self.fitted: EvidenceModel = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
         if like is not None and like.config.library == config.library:
             opened = like.libraries[1:]
         else:
             opened = [(Path(path).name, Library.open(path)) for path in config.library]
-        self.libraries = [(BUNDLED_LIBRARY, self.bundle.library), *opened]
+        self.libraries: list[tuple[str, Library]] = [
+            (BUNDLED_LIBRARY, self.bundle.library),
+            *opened,
+        ]
         for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True):
             channel.use_library(state, self.bundle.library)
         # Refused before anything is scored: a coverage that the model does not promise.
@@ -176,7 +179,9 @@ class Annotator:
             self.scores = read_scores(config.scores, config.score_weights, self.skipped_scores)
         same_database = like is not None and like.config.database == config.database
         is_file = config.database is not None and Path(config.database).is_file()
-        self.source = like.source if like and same_database and not is_file else self._source()
+        self.source: Source = (
+            like.source if like and same_database and not is_file else self._source()
+        )
         # Last, since it takes longest.
         self.added: Added = {}
         if self._shared:
