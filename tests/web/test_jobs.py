@@ -91,9 +91,11 @@ def test_a_job_that_cannot_be_done_says_why(client: TestClient) -> None:
     many = wait(client, submit(client, copies(41)))
     assert (many["state"], many["error"]["code"]) == ("failed", "too_many_spectra")
     other = wait(client, submit(client, "no spectra", "x.dat"))
-    assert other["state"] == "failed"
-    assert other["error"]["code"] == "bad_spectrum"
-    assert "x.dat: not a spectrum file" in other["error"]["message"]
+    assert (other["state"], other["error"]["code"]) == ("failed", "unsupported_format")
+    assert other["error"]["message"].startswith("x.dat: ")
+    broken = wait(client, submit(client, "BEGIN IONS\nPEPMASS=0\n1 1\nEND IONS\n"))
+    assert (broken["state"], broken["error"]["code"]) == ("failed", "bad_spectrum")
+    assert "my.mgf" in broken["error"]["message"]
 
 
 def test_candidates_of_a_job(client: TestClient) -> None:
@@ -143,6 +145,34 @@ def test_limits_on_jobs(idle: Any, measured: str, tmp_path: Path) -> None:
         assert client.get(f"/api/v1/jobs/{job}").json()["state"] == "cancelled"
 
 
+def test_a_job_keeps_the_database_and_libraries_that_it_was_submitted_with(
+    idle: Any, tmp_path: Path
+) -> None:
+    table = tmp_path / "mine.csv"
+    table.write_text(f"smiles\n{CAFFEINE}\n")
+    databases = {"mine.csv": str(table), "bundled": None}
+    with idle(databases=databases, libraries={"refs": "/lab/refs"}) as client:
+        found = client.get(f"/api/v1/jobs/{submit(client, copies(1))}").json()
+        assert found["options"] == {"database": "mine.csv", "library": ["refs"]}
+        assert found["command"] == (
+            "mzseek annotate my.mgf --database mine.csv --library refs --out answers"
+        )
+        options = {"options": '{"database": "bundled", "library": []}'}
+        found = client.get(f"/api/v1/jobs/{submit(client, copies(1), data=options)}").json()
+        assert found["command"] == "mzseek annotate my.mgf --out answers"
+
+
+def test_a_restart_removes_only_uploads_that_were_cut_off(idle: Any, tmp_path: Path) -> None:
+    with idle() as client:
+        job = submit(client, copies(1))
+    cut, foreign = tmp_path / "jobs" / ("x" * 32), tmp_path / "jobs" / "my thesis"
+    for folder in (cut, foreign):
+        (folder / "inputs").mkdir(parents=True)
+    with idle() as client:
+        assert client.get(f"/api/v1/jobs/{job}").json()["state"] == "queued"
+    assert sorted(path.name for path in (tmp_path / "jobs").iterdir()) == sorted([job, "my thesis"])
+
+
 def test_jobs_expire_and_leave_nothing(idle: Any, measured: str, tmp_path: Path) -> None:
     with idle(retention=0.0) as client:
         job = submit(client, measured)
@@ -165,6 +195,7 @@ def test_a_killed_worker_loses_no_job_and_makes_no_result_twice(tmp_path: Path) 
         found = wait(client, job)
         assert found["state"] == "done"
         assert pool.restarts == 1
+        assert sum(found["summary"]["levels"].values()) == 20
         names = [feature["feature"] for feature in results(client, job)]
     assert names == [f"s{at}" for at in range(20)]
 

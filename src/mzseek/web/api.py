@@ -165,7 +165,7 @@ def _add_jobs(router: APIRouter, services: Services) -> None:
         named = {CANDIDATES: candidates, FEATURES: features, NETWORK: network}
         parts += [(kind, file) for kind, file in named.items() if file is not None]
         uploads = [Upload(kind, file.filename or "", file.file) for kind, file in parts]
-        job = await services.jobs.create(uploads, parsed.given(), _owner(request))
+        job = await services.jobs.create(uploads, services.complete(parsed), _owner(request))
         return JobCreated(id=job.id, url=f"/jobs/{job.id}")
 
     @router.get("/jobs", responses=responses(*_ALWAYS), tags=["jobs"])

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -47,6 +48,8 @@ from mzseek.web.store import (
 
 LOG = logging.getLogger("mzseek.web")
 _ID_BYTES = 24
+_ID = re.compile(r"[A-Za-z0-9_-]{32}")
+_LOOK = 0.05  # seconds between looks whether a job has stopped
 _OPEN_JOBS = 4  # of a worker
 _SMALL_JOB, _SMALL_JOBS = 1_000_000, 32  # bytes: so small ones need not wait for a large one
 _MAX_ATTEMPTS = 3
@@ -127,8 +130,9 @@ class Jobs:
         self.pool = pool
         for job in self.store.of_state(RUNNING):
             self.store.update(job.id, state=QUEUED)
+        ids = self.store.ids()
         for path in self._folder.iterdir():  # uploads of requests that were cut off
-            if path.is_dir() and path.name not in self.store.ids():
+            if _ID.fullmatch(path.name) and path.name not in ids and _holds_uploads_alone(path):
                 shutil.rmtree(path, ignore_errors=True)
         self._ticker = asyncio.create_task(self._tick())
 
@@ -155,13 +159,15 @@ class Jobs:
         """
         if not any(upload.kind == SPECTRA for upload in uploads):
             raise ApiError("invalid", "expected at least one file of spectra", "files")
-        limits = self.settings.limits
-        if len(self.store.of_state(*OPEN)) >= limits.jobs:
-            raise ApiError("too_many_jobs", f"{limits.jobs:,} jobs wait or run already: try later")
-        if self.store.bytes() >= self.settings.quota:
-            raise ApiError("quota_exceeded", "there is no room for more jobs: delete some first")
+        self._check_room(0)
         id, now = secrets.token_urlsafe(_ID_BYTES), time.time()
         names = await asyncio.to_thread(self._save, self._folder / id, uploads)
+        size = self.folder(id).size()
+        try:
+            self._check_room(size)  # others may have come meanwhile
+        except ApiError:
+            shutil.rmtree(self._folder / id, ignore_errors=True)
+            raise
         candidates = next((name for kind, name in names if kind == CANDIDATES), None)
         spectra = [name for kind, name in names if kind == SPECTRA]
         command = self._command(spectra, options, candidates)
@@ -172,12 +178,20 @@ class Jobs:
             id=id, owner=owner, state=QUEUED, created=now, started=None,
             expires=now + self.settings.retention, options=options,
             files=[name for _, name in names], command=command,
-            bytes=JobFolder(self._folder / id).size(), done=0, total=None, attempts=0, error=None,
+            bytes=size, done=0, total=None, attempts=0, error=None,
             summary=None,
         )  # fmt: skip
         self.store.add(job)
         self.assign()
         return job
+
+    def _check_room(self, size: int) -> None:
+        """Refuse a job whose uploads have so many bytes if there is no room for it."""
+        most = self.settings.limits.jobs
+        if len(self.store.of_state(*OPEN)) >= most:
+            raise ApiError("too_many_jobs", f"{most:,} jobs wait or run already: try later")
+        if self.store.bytes() + size >= self.settings.quota:
+            raise ApiError("quota_exceeded", "there is no room for more jobs: delete some first")
 
     def get(self, id: str) -> Job:
         """Return a job with its present progress; raise `ApiError` if there is none."""
@@ -226,6 +240,10 @@ class Jobs:
         self.store.delete(id)
         if job.state == RUNNING and self.pool is not None:
             self.pool.cancel_job(id)
+            until = time.monotonic() + _STOPPING
+            while self.pool.has_job(id) and time.monotonic() < until:
+                await asyncio.sleep(_LOOK)
+            self.pool.drop_job(id)
         self._forget(id)
         self._notify(id)
         await asyncio.to_thread(shutil.rmtree, self._folder / id, ignore_errors=True)
@@ -340,8 +358,8 @@ class Jobs:
                 error = {"code": "worker_lost", "message": message, "field": None}
                 self._end(id, FAILED, error, None)
             else:
-                # A request beside it that took too long is not its fault.
-                attempts = job.attempts + (why != _TIMEOUT)
+                # What the server has killed for another reason is not its fault.
+                attempts = job.attempts + (not why)
                 self.store.update(id, state=QUEUED, attempts=attempts)
             self._notify(id)
         self.assign()
@@ -448,6 +466,10 @@ class Jobs:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return names
+
+
+def _holds_uploads_alone(folder: Path) -> bool:
+    return folder.is_dir() and {path.name for path in folder.iterdir()} <= {"inputs"}
 
 
 def _unused(name: str, kind: str, taken: set[tuple[str, str]]) -> str:

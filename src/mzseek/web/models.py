@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -296,6 +297,7 @@ def command_line(
     inputs: Sequence[str],
     options: Mapping[str, Any],
     candidates: str | None = None,
+    model: str | None = None,
     out: str = "answers",
 ) -> str:
     """Return the command that makes the same annotations.
@@ -311,6 +313,8 @@ def command_line(
         given["database"] = candidates
     elif given.get("database") == BUNDLED:
         del given["database"]
+    if model is not None:
+        words += ["--model", Path(model).name]
     if formulas := given.pop("formulas", None):
         words += ["--formulas", f"TABLE-OF-{len(formulas)}-FORMULAS.tsv"]
     for setting in SETTINGS:

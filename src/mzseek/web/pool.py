@@ -151,6 +151,10 @@ class Pool:
             if id in worker.jobs:
                 worker.send({"do": "cancel", "id": id})
 
+    def has_job(self, id: str) -> bool:
+        """Return whether a worker is at a job."""
+        return any(id in worker.jobs for worker in self._workers)
+
     def drop_job(self, id: str) -> None:
         """Kill the worker of a job that does not stop."""
         for worker in self._workers:

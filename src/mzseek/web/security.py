@@ -23,6 +23,7 @@ from mzseek.web.services import Services
 LOG = logging.getLogger("mzseek.web")
 COOKIE = "mzseek_session"
 _MAX_AGE = 30 * 86_400
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OPEN_PATHS = ("/health", "/login")
 _STATIC = "/static/"
@@ -170,7 +171,8 @@ class Guard:
                 await JSONResponse(body, 500)(scope, receive, exchange.send)
         finally:
             seconds = time.perf_counter() - began
-            key = scope["method"], _route(scope)
+            method = scope["method"]
+            key = method if method in _METHODS else "other", _route(scope)
             self._services.requests[(*key, exchange.status)] += 1
             self._services.seconds[key] += seconds
             LOG.info("%s %s %d %.0f ms", *key, exchange.status, 1e3 * seconds)
@@ -194,7 +196,7 @@ class Guard:
             return await self._unauthorized(exchange)
         if session is None and not has_token and _wants_page(scope, headers):
             session, cookie = self._sessions.new()
-            exchange.cookie = self._cookie_text(cookie)
+            exchange.cookie = _cookie_text(scope, cookie)
         is_browser = session is not None and not (has_token and self._settings.token)
         if method not in _SAFE and is_browser and session is not None:
             given = headers.get("x-csrf-token", "")
@@ -213,7 +215,7 @@ class Guard:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if given and _wants_page(scope, headers):
             if self._sessions.check_token(given):
-                return self._logged_in(path if path.startswith("/") and path[1:2] != "/" else "/")
+                return self._logged_in(exchange, path if path[1:2] != "/" else "/")
             await asyncio.sleep(_WRONG_TOKEN_PAUSE)
         if _wants_page(scope, headers):
             return RedirectResponse("/login", 303)
@@ -235,18 +237,16 @@ class Guard:
             more = message.get("more_body", False)
         token = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
         if self._settings.token is None or self._sessions.check_token(token):
-            return self._logged_in("/")
+            return self._logged_in(exchange, "/")
         await asyncio.sleep(_WRONG_TOKEN_PAUSE)
         return HTMLResponse(
             _LOGIN.format(problem='<p role="alert">This is not the token.</p>'), 401
         )
 
-    def _logged_in(self, path: str) -> Response:
+    def _logged_in(self, exchange: "_Exchange", path: str) -> Response:
         _, cookie = self._sessions.new()
-        return RedirectResponse(path, 303, {"set-cookie": self._cookie_text(cookie)})
-
-    def _cookie_text(self, value: str) -> str:
-        return f"{COOKIE}={value}; Path=/; Max-Age={_MAX_AGE}; HttpOnly; SameSite=Strict"
+        exchange.cookie = _cookie_text(exchange.scope, cookie)
+        return RedirectResponse(path, 303)
 
 
 class _Exchange:
@@ -298,6 +298,11 @@ class _Exchange:
             if self.cookie:
                 headers.append("set-cookie", self.cookie)
         await self._send(message)
+
+
+def _cookie_text(scope: Scope, value: str) -> str:
+    secure = "; Secure" if scope["scheme"] == "https" else ""
+    return f"{COOKIE}={value}; Path=/; Max-Age={_MAX_AGE}; HttpOnly; SameSite=Strict{secure}"
 
 
 def _check_origin(headers: Headers, host: str) -> None:

@@ -55,7 +55,7 @@ class Services:
         self.settings = settings
         self._open = ExitStack()
         with disk_errors(settings.data_dir):
-            settings.data_dir.mkdir(parents=True, exist_ok=True)
+            settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.databases = {name: _described(path) for name, path in settings.databases.items()}
         self.libraries = {name: _described(path) for name, path in settings.libraries.items()}
         self.requests, self.seconds = (
@@ -77,7 +77,10 @@ class Services:
         for path in folder.glob(".download-*"):
             path.unlink(missing_ok=True)
         self.jobs = Jobs(
-            self.settings, lambda files, options, given: command_line(files, options, given)
+            self.settings,
+            lambda files, options, candidates: command_line(
+                files, options, candidates, self.settings.model
+            ),
         )
         jobs = self.jobs
         self.pool = Pool(self.settings, jobs.message, jobs.lost, jobs.assign)
@@ -105,7 +108,7 @@ class Services:
                 )
             self._check_smiles(request.candidates, "candidates")
         given = request.model_dump(mode="json", exclude={"options"})
-        return await self.pool.call("annotate", given | {"options": request.options.given()})
+        return await self.pool.call("annotate", given | {"options": self.complete(request.options)})
 
     async def explain(self, request: ExplainRequest) -> bytes:
         """Explain peaks by fragments of a molecule: `ExplainResponse` as JSON."""
@@ -160,6 +163,12 @@ class Services:
             )
         self._check_smiles(smiles, "smiles")
         return given
+
+    def complete(self, options: Options) -> dict[str, Any]:
+        """Return the options that were given, with the database and libraries in any case."""
+        defaults = {"database": self.settings.default_database, "library": list(self.libraries)}
+        given = {name: value for name, value in options.given().items() if value is not None}
+        return defaults | given
 
     def check_options(self, options: Options) -> None:
         """Refuse names of databases and libraries that the server does not have."""

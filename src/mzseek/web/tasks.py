@@ -70,16 +70,22 @@ class Resources:
         self._opened: dict[str, Database] = {}
 
     def config(self, options: Data, candidates: Path | None = None) -> AnnotateConfig:
-        """Return the settings of an annotation for the options of a request."""
+        """Return the settings of an annotation for the options of a request.
+
+        Options name a database and libraries: `Services.complete` puts the defaults in.
+        """
         given = dict(options)
-        database, library = given.pop("database", None), given.pop("library", None)
+        database, library = given.pop("database"), given.pop("library")
         if candidates is not None:
             path: str | None = str(candidates)
-        else:
-            path = self.databases[database or next(iter(self.databases))]
-        names = self.library_paths if library is None else library
+        elif database in self.databases:
+            path = self.databases[database]
+        else:  # a job of a server that had other ones
+            raise ApiError("unknown_database", f"this server has no {database!r}", "database")
+        if missing := [name for name in library if name not in self.library_paths]:
+            raise ApiError("unknown_library", f"this server has no {missing[0]!r}", "library")
         return AnnotateConfig(
-            database=path, library=tuple(self.library_paths[name] for name in names),
+            database=path, library=tuple(self.library_paths[name] for name in library),
             model=self.model, **given,
         )  # fmt: skip
 
@@ -204,7 +210,11 @@ def annotate(resources: Resources, request: Data) -> dict[str, Any]:
             "skipped": [{"where": where, "reason": reason} for where, reason in skipped],
             "remarks": run.remarks(),
             "command": command_line(
-                [path.name], options, CANDIDATES if candidates else None, "annotations.json"
+                [path.name],
+                options,
+                CANDIDATES if candidates else None,
+                resources.model,
+                "annotations.json",
             ),
         }
 

@@ -9,12 +9,13 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import sys
 import threading
 import time
 import traceback
-from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import chdir
 from itertools import islice
 from pathlib import Path
@@ -23,13 +24,13 @@ from typing import Any, BinaryIO
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import Annotator
 from mzseek.annotation.config import AnnotateConfig
-from mzseek.core.errors import BusyError, MzseekError
+from mzseek.core.errors import BusyError, MzseekError, RunError
 from mzseek.export.job import FinishedRun, annotating_files
 from mzseek.export.tables import read_skipped
 from mzseek.export.writer import Settings, plain_data
 from mzseek.web.errors import ApiError
 from mzseek.web.frames import Message, packed, read
-from mzseek.web.job_files import CANDIDATES, FEATURES, MORE, NETWORK, SPECTRA, JobFolder
+from mzseek.web.job_files import CANDIDATES, FEATURES, MORE, NETWORK, ROWS, SPECTRA, JobFolder
 from mzseek.web.tasks import TASKS, LimitedFiles, Resources
 
 _REPORT_EVERY = 0.2  # seconds between messages about the progress of a job
@@ -40,7 +41,6 @@ _WARM_UP: Mapping[str, Any] = {
     "peaks": [[42.0338, 10.0], [69.0447, 25.0], [110.0713, 40.0], [138.0662, 100.0]],
     "precursor_mz": 195.0877,
     "adduct": "[M+H]+",
-    "options": {},
 }
 
 
@@ -65,7 +65,7 @@ class OpenJob:
         self._resources, self._send = resources, send
         self._reported = 0.0
         self._steps: Generator[Annotation, None, FinishedRun] | None = None
-        self._tries, self._not_before = 0, 0.0
+        self._tries, self._not_before, self._is_anew = 0, 0.0, False
 
     def step(self) -> bool:
         """Annotate the next feature; return whether the job has ended."""
@@ -91,6 +91,14 @@ class OpenJob:
                 return False
             self._fail(ApiError("worker_lost", str(error)))
             return True
+        except RunError as error:
+            # What a killed process has left is of another version, database or library.
+            left = self._files.out.with_name("out.partial")
+            if self._is_anew or not left.is_dir():
+                self._fail(error)
+                return True
+            shutil.rmtree(left)
+            self._is_anew, self._steps = True, None
         except Exception as error:
             self._fail(error)
             return True
@@ -99,7 +107,7 @@ class OpenJob:
     def close(self) -> None:
         """Stop; what is written stays, so that the job can be resumed."""
         if self._steps is not None:
-            with chdir(self._files.inputs / SPECTRA):
+            with contextlib.suppress(Exception):  # its folder may be gone
                 self._steps.close()
 
     def _begin(self) -> Generator[Annotation, None, FinishedRun]:
@@ -149,13 +157,20 @@ def _summary(finished: FinishedRun) -> dict[str, Any]:
     lines = [line for line in finished.messages if hidden not in line]
     return {
         "counts": dict(finished.counts),
-        "levels": dict(finished.levels),
+        "levels": dict(sorted(Counter(_levels(finished.out)).items())),
         "messages": lines,
         "skipped": [
             {"where": where, "reason": reason}
             for where, reason in islice(read_skipped(finished.out), _FIRST)
         ],
     }
+
+
+def _levels(out: Path) -> Iterator[str]:
+    """Yield the level of each feature, also of those that another process has annotated."""
+    with (out / ROWS).open("rb") as file:
+        for line in file:
+            yield json.loads(line)["level"]
 
 
 def _why_nothing(summary: Mapping[str, Any]) -> str:
@@ -203,7 +218,9 @@ class Worker:
 
     def warm_up(self) -> None:
         """Annotate a spectrum, so that the first request need not wait for the model."""
-        TASKS["annotate"](self._resources, _WARM_UP)
+        options = {"database": next(iter(self._resources.databases)),
+                   "library": list(self._resources.library_paths)}  # fmt: skip
+        TASKS["annotate"](self._resources, {**_WARM_UP, "options": options})
 
     def run(self) -> None:
         """Do what messages say; between them, a feature of one job after the other."""
