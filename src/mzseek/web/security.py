@@ -215,7 +215,7 @@ class Guard:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if given and _wants_page(scope, headers):
             if self._sessions.check_token(given):
-                return self._logged_in(exchange, path if path[1:2] != "/" else "/")
+                return self._logged_in(exchange, path if path[1:2] not in ("/", "\\") else "/")
             await asyncio.sleep(_WRONG_TOKEN_PAUSE)
         if _wants_page(scope, headers):
             return RedirectResponse("/login", 303)
