@@ -206,7 +206,7 @@ def test_what_another_annotator_has_opened_changes_no_answer(annotator, config, 
 
 
 def test_each_feature_by_itself_is_annotated_when_it_is_asked_for(annotator, spectra):
-    run = annotator.run(spectra, one_by_one=True)
+    run = annotator.run(spectra, at_once=1)
     assert plain(next(run)) == plain(next(annotator.run(spectra)))
     assert sum(run.levels.values()) == 1
 

@@ -78,6 +78,7 @@ BUNDLED_LIBRARY, BUNDLED_DATABASE = "the library of the bundle", "the database o
 _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
 _BATCH = 32  # features, for memory's sake; no annotation depends on others of its batch
 _CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share candidates
+_FEW = 8  # features at a time, where results should come soon
 MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
 _PEEKED = 100  # records at the beginning of each file that are looked at
@@ -205,7 +206,7 @@ class Annotator:
         was_done: Callable[[Feature], bool] = lambda feature: False,
         done: int = 0,
         first: int | None = None,
-        one_by_one: bool = False,
+        at_once: int | None = None,
         engine: Engine | None = None,
         progress: Progress = silent,
     ) -> "AnnotationRun":
@@ -230,8 +231,9 @@ class Annotator:
             How many features that holds for.
         first : int, optional
             Annotate so many features only, in this process.
-        one_by_one : bool
-            Annotate each feature when it is asked for, in this process, however many there are.
+        at_once : int, optional
+            Annotate in this process however many features there are, so many at a time, when the
+            first of them is asked for.
         engine : Engine, optional
             Where many features are annotated; processes of this machine by default.
         progress : callable
@@ -247,7 +249,7 @@ class Annotator:
         progress("mass errors", 0, None)
         self.recalibrate(spectra)
         return AnnotationRun(
-            self, spectra, reporter(skipped), was_done, done, first, one_by_one,
+            self, spectra, reporter(skipped), was_done, done, first, at_once,
             engine or LocalEngine(), progress,
         )  # fmt: skip
 
@@ -506,7 +508,7 @@ class AnnotationRun(Iterator[Annotation]):
         was_done: Callable[[Feature], bool],
         done: int,
         first: int | None,
-        one_by_one: bool,
+        at_once: int | None,
         engine: Engine,
         progress: Progress,
     ) -> None:
@@ -514,7 +516,7 @@ class AnnotationRun(Iterator[Annotation]):
         self.records = features.records + features.skipped
         self.annotated, self.left, self.levels = 0, 0, Counter[str]()
         self._skipped, self._was_done, self._first = skipped, was_done, first
-        self._is_serial = one_by_one or first is not None
+        self._at_once = 1 if first is not None else at_once
         self._done, self._engine, self._progress = done, engine, progress
         self._named = annotator.named()
         self._explained: list[float] = []
@@ -546,10 +548,11 @@ class AnnotationRun(Iterator[Annotation]):
 
     def _results(self, features: Iterator[Feature]) -> Iterator[Result]:
         """Yield results in the order of the features: of many by processes, of few by this one."""
-        if self._is_serial or len(self.features) - self._done <= MIN_FEATURES:
-            for feature in features:
-                yield from self.annotator.annotate_batch([feature])
-                self._tell(1)
+        if self._at_once or len(self.features) - self._done <= MIN_FEATURES:
+            while few := list(islice(features, self._at_once or _FEW)):
+                for result in self.annotator.annotate_batch(few):
+                    self._tell(1)
+                    yield result
             return
         waiting: deque[tuple[list[int], int]] = deque()  # of each batch: indices, its chunk's size
         chunk: dict[int, Result] = {}

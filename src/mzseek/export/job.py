@@ -106,7 +106,7 @@ def annotating_files(
     resume: bool = False,
     force: bool = False,
     jobs: int | None = None,
-    one_by_one: bool = False,
+    at_once: int | None = None,
     more: Mapping[str, type[Writer]] | None = None,
     open_annotator: Callable[[AnnotateConfig], Annotator] = Annotator,
     progress: Progress = silent,
@@ -118,7 +118,7 @@ def annotating_files(
 
     Parameters
     ----------
-    one_by_one : bool
+    at_once : int, optional
         As `Annotator.run` takes it.
     more : mapping of str to Writer class, optional
         Further files of an output folder, by name.
@@ -149,7 +149,7 @@ def annotating_files(
             log(note)
         run = annotator.run(
             files, skipped=output.skipped, was_done=output.was_done, done=output.resumed,
-            one_by_one=one_by_one, engine=LocalEngine(jobs), progress=progress,
+            at_once=at_once, engine=LocalEngine(jobs), progress=progress,
         )  # fmt: skip
         if output.resumed:
             log(f"{output.resumed:,} features were done before.")

@@ -35,7 +35,6 @@ from mzseek.fragments import explain as explain_peaks
 from mzseek.fragments.matching import LEAST, PPM
 from mzseek.io import atomic_file, open_source
 from mzseek.library import Library
-from mzseek.parallel import LocalEngine
 from mzseek.spectra import Spectrum
 from mzseek.spectra.read import read_spectra, recognise
 from mzseek.web.errors import ApiError
@@ -94,8 +93,9 @@ class Resources:
         if config in self._annotators:
             self._annotators.move_to_end(config)
             return self._annotators[config]
-        before = reversed(self._annotators.values())
-        annotator = Annotator(config, like=next(before, None))
+        opened = list(reversed(self._annotators.values()))  # what was used last comes first
+        same = [other for other in opened if other.config.library == config.library]
+        annotator = Annotator(config, like=next(iter([*same, *opened]), None))
         if not keep:
             return annotator
         self._annotators[config] = annotator
@@ -201,7 +201,7 @@ def annotate(resources: Resources, request: Data) -> dict[str, Any]:
         config = replace(config_for(resources.config(options, candidates), files), explain=IN_FULL)
         annotator = resources.annotator(config, keep=candidates is None)
         skipped: list[tuple[str, str]] = []
-        run = annotator.run(files, skipped=skipped, one_by_one=True, engine=LocalEngine(1))
+        run = annotator.run(files, skipped=skipped, at_once=limits["spectra"])
         features = [described(annotation) for annotation in run]
         if not features:
             raise _nothing_annotated(request, skipped)

@@ -2,7 +2,7 @@
 
 Run by the server as ``python -m mzseek.web.worker``. It reads messages (`mzseek.web.frames`) from
 standard input, writes answers to standard output, and ends when its input does. Jobs take turns, a
-feature each; a single request waits for one feature at the most.
+few features each; a single request waits for these at the most.
 """
 
 import contextlib
@@ -34,6 +34,7 @@ from mzseek.web.job_files import CANDIDATES, FEATURES, MORE, NETWORK, ROWS, SPEC
 from mzseek.web.tasks import TASKS, LimitedFiles, Resources
 
 _REPORT_EVERY = 0.2  # seconds between messages about the progress of a job
+_AT_ONCE = 8  # features of a job: fewer take longer each, more hold up others
 _FIRST = 20  # skipped records that a summary lists
 _BUSY_WAIT, _BUSY_TRIES = 0.5, 20  # a process that was killed may hold the lock a little longer
 # Caffeine: a worker is ready when it has annotated it, and all kernels are compiled.
@@ -129,7 +130,7 @@ class OpenJob:
 
         return annotating_files(
             files, self._files.out, resources.config(self._options, candidates), settings=settings,
-            resume=True, one_by_one=True, jobs=1, more=MORE, open_annotator=open_annotator,
+            resume=True, at_once=_AT_ONCE, jobs=1, more=MORE, open_annotator=open_annotator,
             progress=self._progress,
         )  # fmt: skip
 
@@ -223,7 +224,7 @@ class Worker:
         TASKS["annotate"](self._resources, {**_WARM_UP, "options": options})
 
     def run(self) -> None:
-        """Do what messages say; between them, a feature of one job after the other."""
+        """Do what messages say; between them, a few features of one job after the other."""
         while True:
             with contextlib.suppress(queue.Empty):
                 self._handle(self._messages.get(block=not self._jobs))
