@@ -6,6 +6,7 @@ with three further files: the JSON array, mzTab-M, and the rows and drawings tha
 
 import json
 import re
+import threading
 import unicodedata
 import zipfile
 from array import array
@@ -168,6 +169,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._starts: OrderedDict[tuple[str, str], array[int]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def read(self, job: str, path: Path, offset: int, limit: int) -> tuple[list[Any], int]:
         """Return JSON values of some lines, and how many whole lines there are.
@@ -175,7 +177,8 @@ class Lines:
         Also reads the JSON array that `JsonArray` writes, of which the first line is no value.
         """
         skip = 1 if path.name == JSON else 0
-        starts = self._index(job, path)
+        with self._lock:
+            starts = array("q", self._index(job, path))
         total = max(len(starts) - 1 - skip, 0)
         first, last = min(offset, total) + skip, min(offset + limit, total) + skip
         if first >= last:
@@ -202,8 +205,9 @@ class Lines:
 
     def forget(self, job: str) -> None:
         """Drop what is known of the files of a job."""
-        for key in [key for key in self._starts if key[0] == job]:
-            del self._starts[key]
+        with self._lock:
+            for key in [key for key in self._starts if key[0] == job]:
+                del self._starts[key]
 
 
 def _ends(file: Any, position: int) -> Iterator[int]:

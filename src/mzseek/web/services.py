@@ -1,5 +1,6 @@
 """What the API and the pages use: one object over settings, workers and jobs."""
 
+import asyncio
 import json
 import shutil
 import time
@@ -137,17 +138,18 @@ class Services:
 
     async def decide(self, request: DecideRequest) -> bytes:
         """Decide for each objective: `DecideResponse` as JSON."""
-        return await self.pool.call("decide", self._list(request))
+        return await self.pool.call("decide", await self._list(request))
 
     async def trade_off(self, request: TradeOffRequest) -> bytes:
         """Return band, costs and bounds of a list of candidates: `TradeOffResponse` as JSON."""
-        return await self.pool.call("trade_off", self._list(request))
+        return await self.pool.call("trade_off", await self._list(request))
 
-    def _list(self, request: DecideRequest) -> dict[str, Any]:
+    async def _list(self, request: DecideRequest) -> dict[str, Any]:
         """Return a request about candidates; those of a feature of a job are filled in."""
         given = request.model_dump(mode="json")
         if request.job is not None and request.feature is not None:
-            found = self.jobs.feature(request.job, request.feature)["candidates"]
+            feature = await asyncio.to_thread(self.jobs.feature, request.job, request.feature)
+            found = feature["candidates"]
             if not found:
                 raise ApiError("bad_probabilities", "the feature has no candidates", "feature")
             given["smiles"] = [candidate["smiles"] for candidate in found]

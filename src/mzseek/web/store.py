@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -112,6 +113,7 @@ class JobStore:
         try:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.row_factory = sqlite3.Row
+            self._lock = threading.Lock()
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, _VERSION):
                 raise ServerError(f"{path}: is of version {version}, expected {_VERSION}")
@@ -127,62 +129,71 @@ class JobStore:
         values = {name: _to_column(name, value) for name, value in vars(job).items()}
         names = ", ".join(values)
         marks = ", ".join(f":{name}" for name in values)
-        self._db.execute(f"INSERT INTO jobs ({names}) VALUES ({marks})", values)
+        self._run(f"INSERT INTO jobs ({names}) VALUES ({marks})", values)
 
     def get(self, id: str) -> Job | None:
         """Return a job; None if there is none of this id."""
-        row = self._db.execute("SELECT * FROM jobs WHERE id = ?", (id,)).fetchone()
-        return None if row is None else _job(row)
+        rows = self._all("SELECT * FROM jobs WHERE id = ?", id)
+        return _job(rows[0]) if rows else None
 
     def update(self, id: str, **values: Any) -> None:
         """Change fields of a job."""
         columns = {name: _to_column(name, value) for name, value in values.items()}
         changes = ", ".join(f"{name} = :{name}" for name in columns)
-        self._db.execute(f"UPDATE jobs SET {changes} WHERE id = :id", {**columns, "id": id})
+        self._run(f"UPDATE jobs SET {changes} WHERE id = :id", {**columns, "id": id})
 
     def move(self, id: str, before: Sequence[str], state: str, **values: Any) -> bool:
         """Change the state of a job if it is one of some; return whether it was."""
         columns = {name: _to_column(name, value) for name, value in values.items()}
         changes = ", ".join(["state = :state", *(f"{name} = :{name}" for name in columns)])
         among = ", ".join(f"'{name}'" for name in before)
-        cursor = self._db.execute(
+        changed = self._run(
             f"UPDATE jobs SET {changes} WHERE id = :id AND state IN ({among})",
             {**columns, "id": id, "state": state},
         )
-        return cursor.rowcount == 1
+        return changed == 1
 
     def of_state(self, *states: str) -> list[Job]:
         """Return the jobs in some states, the oldest first."""
         marks = ", ".join("?" * len(states))
         query = f"SELECT * FROM jobs WHERE state IN ({marks}) ORDER BY created, id"
-        return [_job(row) for row in self._db.execute(query, states)]
+        return [_job(row) for row in self._all(query, *states)]
 
     def of_owner(self, owner: str, limit: int) -> list[Job]:
         """Return the jobs of a browser session, the newest first."""
         query = "SELECT * FROM jobs WHERE owner = ? ORDER BY created DESC, id LIMIT ?"
-        return [_job(row) for row in self._db.execute(query, (owner, limit))]
+        return [_job(row) for row in self._all(query, owner, limit)]
 
     def expired(self, now: float) -> list[Job]:
         """Return the jobs that have ended and whose time is over."""
         query = "SELECT * FROM jobs WHERE expires < ? AND state NOT IN ('queued', 'running')"
-        return [_job(row) for row in self._db.execute(query, (now,))]
+        return [_job(row) for row in self._all(query, now)]
 
     def counts(self) -> dict[str, int]:
         """Return the number of jobs by state."""
         query = "SELECT state, COUNT(*) FROM jobs GROUP BY state"
-        return dict(tuple(row) for row in self._db.execute(query))
+        return dict(tuple(row) for row in self._all(query))
 
     def ids(self) -> set[str]:
         """Return the ids of all jobs."""
-        return {row[0] for row in self._db.execute("SELECT id FROM jobs")}
+        return {row[0] for row in self._all("SELECT id FROM jobs")}
 
     def bytes(self) -> int:
         """Return the bytes that all jobs take."""
-        return int(self._db.execute("SELECT COALESCE(SUM(bytes), 0) FROM jobs").fetchone()[0])
+        return int(self._all("SELECT COALESCE(SUM(bytes), 0) FROM jobs")[0][0])
 
     def delete(self, id: str) -> None:
         """Remove a job."""
-        self._db.execute("DELETE FROM jobs WHERE id = ?", (id,))
+        self._run("DELETE FROM jobs WHERE id = :id", {"id": id})
+
+    def _all(self, query: str, *values: Any) -> list[sqlite3.Row]:
+        with self._lock:
+            return self._db.execute(query, values).fetchall()
+
+    def _run(self, statement: str, values: Mapping[str, Any]) -> int:
+        """Change the table; return how many rows are concerned."""
+        with self._lock:
+            return self._db.execute(statement, values).rowcount
 
     def close(self) -> None:
         """Close the file."""
