@@ -203,6 +203,9 @@ class Annotation:
         The feature with its masses recalibrated, as it was scored; None where nothing was done.
     unmatched_scores : tuple of str
         Molecules (first InChIKey block) with external scores that are no candidates.
+    expected : mapping of str to mapping of str to float
+        Expected value by one objective (first key) of the decision for another (second key), given
+        that one of the candidates is the molecule.
     """
 
     feature: Feature
@@ -229,6 +232,7 @@ class Annotation:
     least: float = LEAST
     processed: Feature | None = None
     unmatched_scores: tuple[str, ...] = ()
+    expected: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def best(self) -> Candidate | None:

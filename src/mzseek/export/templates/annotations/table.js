@@ -4,9 +4,24 @@ const PAPER = 930; // pixels between the margins of a page, which shrinks what i
 const detailOf = (row) => row.nextElementSibling && row.nextElementSibling.classList.contains("detail-row") ? row.nextElementSibling : null;
 const SAME_LISTED = 20;
 
+// A row of the table as row.html makes it, from what `row_data` returns.
+function featureRow(place, row) {
+  const cell = (kind, label, value, ...content) => h("td", { class: kind, "data-label": label, "data-v": value }, ...content);
+  return h("tr", { class: "row", id: "f" + place, "data-place": place, "data-key": row.key, "data-level": row.level, "data-sure": row.confidence.toFixed(4), "data-marks": row.badges.map(([mark]) => mark + "|").join("") },
+    cell("id", null, row.name, h("button", { type: "button", class: "open", "aria-expanded": "false", title: row.name }, h("span", {}, row.name))),
+    cell("num", "m/z", row.mz.toFixed(5), row.mz.toFixed(4)),
+    cell("num", "RT", row.rt === null ? "" : row.rt.toFixed(1), row.rt === null ? "–" : row.rt.toFixed(0)),
+    cell("best", null, row.best, h("div", { class: "who" }, h("span", { class: "thumb" }), h("span", { class: "called" + (row.best === row.smiles ? " is-smiles" : "") }, row.best || "–"))),
+    cell("what", null, `${row.formula} ${row.adduct}`, row.formula || "–", h("small", {}, row.adduct)),
+    cell("sure", null, row.confidence.toFixed(4), h("span", {}, `${(100 * row.confidence).toFixed(0)} %`), s("svg", { viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" }, s("rect", { class: "track", width: 100, height: 6 }), s("rect", { class: "fill", width: row.width, height: 6 }))),
+    cell("num", "set", row.set_size, row.set_size),
+    cell("level", "level", row.level, row.level),
+    cell("marks", null, row.badges.map(([mark]) => mark + " ").join(""), row.badges.map(([mark, name]) => h("span", { class: "badge b-" + name }, mark))));
+}
+
 // Brings the table to life. `read(place)` returns the data of a feature, or null until `load(place)`
-// has fetched them; `goals` draws a box in place of that of `forGoals`. Returns `add`, for new rows.
-function featureTable(read, { load = null, goals = null } = {}) {
+// has fetched them; `tradeOff(data)` returns a link for the box about objectives. Returns `add`, for new rows.
+function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
   const table = by("table"), body = table.tBodies[0], rows = [...body.rows];
   const heads = [...table.tHead.rows[0].cells], tools = by("tools");
   // Other features of the page whose answer is the same molecule, by the first block of the InChIKey.
@@ -25,8 +40,8 @@ function featureTable(read, { load = null, goals = null } = {}) {
     row.classList.add("is-open");
     row.querySelector("button.open").setAttribute("aria-expanded", "true");
     const inner = () => { const style = getComputedStyle(root); return root.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight); };
-    drawDetail(data, root, width || inner(), { same, goals });
-    line.redraw = () => drawDetail(data, root, inner(), { same, goals });
+    drawDetail(data, root, width || inner(), { same, tradeOff });
+    line.redraw = () => drawDetail(data, root, inner(), { same, tradeOff });
   }
   function close(row) {
     const line = detailOf(row);
