@@ -87,7 +87,7 @@ def make_router(services: "Services") -> APIRouter:
             "new.html", request, **choices(), defaults=AnnotateConfig(),
             formats=known_formats(),
             instruments=[("", "not stated"), *_pairs(INSTRUMENTS)],
-            objectives=[(name, f"{labels[name]}: {purpose}") for name, purpose in goals().items()],
+            objectives=[(name, f"{purpose} ({labels[name]})") for name, purpose in goals().items()],
         )  # fmt: skip
 
     @router.get("/jobs/{job}")

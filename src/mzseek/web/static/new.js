@@ -1,7 +1,8 @@
 // The form of a new job.
-import { pageData, post } from "./api.js";
+import { get, pageData, post } from "./api.js";
 import { FieldError, dropBox, fillIn, followChoices, numberOf, onSubmit, textOf } from "./forms.js";
 import { isRecord, parsePeaks } from "./peaks.js";
+import { h, shortened } from "./renderer.js";
 
 const form = document.getElementById("form");
 const follow = followChoices(form);
@@ -62,3 +63,13 @@ onSubmit(form, async () => {
   const { url } = await post("jobs", body);
   location.assign(url);
 });
+
+// Jobs that this browser has made before.
+async function listJobs() {
+  const { jobs } = await get("jobs");
+  document.getElementById("jobs").hidden = !jobs.length;
+  document.querySelector("#jobs tbody").replaceChildren(...jobs.slice(0, 20).map((job) => h("tr", {},
+    h("td", {}, h("a", { href: `/jobs/${encodeURIComponent(job.id)}` }, shortened(job.files.join(", "), 80))), h("td", {}, job.state),
+    h("td", { class: "num" }, job.progress.total === null ? "" : job.progress.total.toLocaleString("en")), h("td", {}, new Date(job.created).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })))));
+}
+listJobs().catch(() => {}); // a list that cannot be shown is no reason to stop

@@ -44,7 +44,7 @@ onSubmit(molecules, async () => {
     ? tableOf(heads.map((name) => [name, name === "mass" || name === "similarity"]), found.map((molecule) => h("tr", {}, cells(molecule))))
     : h("p", {}, "Nothing was found. ", by === "name" ? "Names are those of the database; try a formula or a structure." : "No such molecule is in this database."));
 });
-const tableOf = (heads, rows) => h("div", { class: "table-box", tabindex: 0 }, h("table", { class: "plain found" }, h("thead", {}, h("tr", {}, heads.map(([name, isNumber]) => h("th", { scope: "col", class: isNumber ? "num" : "" }, name)))), h("tbody", {}, rows)));
+const tableOf = (heads, rows) => h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Results" }, h("table", { class: "plain found" }, h("thead", {}, h("tr", {}, heads.map(([name, isNumber]) => h("th", { scope: "col", class: isNumber ? "num" : "" }, name)))), h("tbody", {}, rows)));
 
 document.getElementById("example").addEventListener("click", () => {
   fillIn(spectra, pageData.example);

@@ -5,7 +5,8 @@ import { h, naming, percent, s } from "./renderer.js";
 import { drawInto } from "./structures.js";
 
 const form = document.getElementById("form"), LABELS = JSON.parse(document.getElementById("common").textContent).labels;
-const EXAMPLE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O 0.40\nCCn1cnc2c1c(=O)[nH]c(=O)n2C 0.30\nCCn1c(=O)[nH]c(=O)c2c1ncn2C 0.25\nCC(C)n1c(=O)[nH]c2nc[nH]c2c1=O 0.05";
+// Emodin, and flavones of its formula: the first is the most probable, the others are alike.
+const EXAMPLE = ["Cc1cc(O)c2c(c1)C(=O)c1cc(O)cc(O)c1C2=O 0.34", "O=c1cc(-c2ccc(O)cc2)oc2cc(O)cc(O)c12 0.30", "O=c1c(O)c(-c2ccccc2)oc2cc(O)cc(O)c12 0.18", "O=c1cc(-c2ccccc2)oc2cc(O)c(O)c(O)c12 0.10", "O=c1cc(-c2ccccc2)oc2c(O)c(O)cc(O)c12 0.08"];
 document.getElementById("example").addEventListener("click", () => {
   fillIn(form, { list: EXAMPLE });
   form.querySelector("[type=submit]").focus();
@@ -57,7 +58,7 @@ function picture(answer, similarity) {
   });
   parts.push(h("h3", {}, "Decisions"), h("p", { class: "small" }, chosen.size === 1 ? "All objectives decide for the same candidate: nothing is lost by any of them." : `${chosen.size} different candidates, by objective.`), h("div", { class: "choices" }, cards));
   // What each costs in the others.
-  parts.push(h("h3", {}, "What each objective costs in the others"), h("div", { class: "table-box" }, h("table", { class: "plain matrix" }, h("caption", { class: "small" }, "Expected value in percent, and in points what is lost against the best decision for the measure of the column"),
+  parts.push(h("h3", {}, "What each objective costs in the others"), h("p", { class: "small" }, "Expected value in percent, and what is lost, in points, against the best decision for the measure of the column."), h("div", { class: "table-box", tabindex: 0, role: "region", "aria-label": "Costs" }, h("table", { class: "plain matrix" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "decided for"), goals.map((judged) => h("th", { scope: "col", class: "num" }, LABELS[judged] || judged)))),
     h("tbody", {}, goals.map((goal) => h("tr", {}, h("th", { scope: "row" }, LABELS[goal] || goal), goals.map((judged) => { const lost = Math.max(0, expected[judged][judged] - expected[judged][goal]); return h("td", { class: "num" + (lost < 5e-4 ? " is-best" : "") }, (100 * expected[judged][goal]).toFixed(1), h("small", {}, lost < 5e-4 ? "best" : `−${points(lost)}`)); })))))));
   if (!answer.band) return [...parts, h("p", {}, "A single distinct candidate has no similarity band: all objectives agree.")];
@@ -71,7 +72,7 @@ function picture(answer, similarity) {
 }
 
 function band({ low, high }) {
-  const width = 640, x = (value) => 20 + value * (width - 40);
+  const width = Math.min(640, document.getElementById("shown").clientWidth), x = (value) => 20 + value * (width - 40);
   const svg = s("svg", { class: "band", viewBox: `0 0 ${width} 46`, width, height: 46, role: "img", "aria-label": `Similarity band from ${low.toFixed(2)} to ${high.toFixed(2)}` });
   svg.append(s("rect", { class: "band-all", x: x(0), width: x(1) - x(0), y: 8, height: 12, rx: 3 }), s("rect", { class: "band-own", x: x(low), width: Math.max(x(high) - x(low), 2), y: 8, height: 12, rx: 3 }));
   for (const value of [0, 0.25, 0.5, 0.75, 1]) svg.append(s("text", { class: "tick", x: x(value), y: 38, "text-anchor": "middle" }, String(value)));

@@ -4,7 +4,7 @@ const bar = (share, kind) => {
   inner.style.width = Math.min(100, Math.max(0, 100 * share)).toFixed(2) + "%";
   return h("span", { class: "bar", "aria-hidden": "true" }, inner);
 };
-const box = (title, ...content) => h("section", { class: "box" }, h("h4", {}, title), ...content);
+const box = (title, ...content) => h("section", { class: "box" }, h("h3", {}, title), ...content);
 const BARS = 8;
 
 function howSure(data) {
@@ -49,15 +49,16 @@ function forGoals(data, select, link = "") {
   const found = Object.entries(data.choices), picks = new Set(found.map(([, choice]) => choice[0])), { goals, labels } = common();
   if (!found.length) return "";
   if (picks.size === 1) return box("For other goals", h("p", {}, `All ${found.length} objectives lead to the same candidate, number ${found[0][1][0]}: `, h("b", {}, naming(found[0][1][1], found[0][1][2], 60)), "."), link);
-  const group = `goal-${++choices}`, shown = h("div", { "aria-live": "polite" }), first = data.objective in data.choices ? data.objective : found[0][0];
+  const group = `goal-${++choices}`, shown = h("div", { "aria-live": "polite" }), first = [data.goal, data.objective, found[0][0]].find((goal) => goal in data.choices);
   const show = (goal) => {
+    data.goal = goal; // it is still shown when another candidate is selected
     const [rank, name, smiles] = data.choices[goal], place = data.candidates.findIndex((candidate) => candidate.rank === rank);
     const title = h("b", {}, `${rank}. `, naming(name, smiles, 44));
-    shown.replaceChildren(h("p", {}, place < 0 ? title : h("button", { type: "button", class: "link", onclick: () => select(place) }, title), h("small", {}, ` ${goals[goal] || goal}`)), losses(data.expected, goal, labels));
+    shown.replaceChildren(h("p", {}, place < 0 ? title : h("button", { type: "button", class: "link", onclick: () => select(place) }, title), h("small", {}, goals[goal] || goal)), losses(data.expected, goal, labels));
   };
   const choice = h("fieldset", { class: "segments" }, h("legend", {}, "Objective"), found.map(([goal]) => h("label", {}, h("input", { type: "radio", name: group, value: goal, checked: goal === first, onchange: () => show(goal) }), h("span", {}, labels[goal] || goal))));
   show(first);
-  return h("section", { class: "box goals" }, h("h4", {}, "For other goals"), choice, shown, link);
+  return h("section", { class: "box goals" }, h("h3", {}, "For other goals"), choice, shown, link);
 }
 function losses(expected, goal, labels) {
   const rows = Object.entries(expected).filter(([, of]) => goal in of);

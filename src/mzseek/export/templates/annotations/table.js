@@ -128,11 +128,11 @@ function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
     }, 150);
   });
 
-  // On paper every feature that is not filtered out is open.
+  // On paper every feature that is not filtered out is open; of those that are fetched, what was open.
   let forPaper = [];
   addEventListener("beforeprint", () => {
-    forPaper = rows.filter((row) => !row.hidden && !row.classList.contains("is-open") && read(row.dataset.place));
-    rows.forEach((row) => { if (!row.hidden) thumb(row); });
+    forPaper = load ? [] : rows.filter((row) => !row.hidden && !row.classList.contains("is-open"));
+    if (!load) rows.forEach((row) => { if (!row.hidden) thumb(row); });
     forPaper.forEach((row) => open(row, PAPER));
   });
   addEventListener("afterprint", () => { forPaper.forEach(close); forPaper = []; });
