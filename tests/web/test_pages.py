@@ -37,7 +37,8 @@ def test_pages_hold_no_code_and_load_nothing_from_elsewhere(client: TestClient, 
     for attributes, content in re.findall(r"<script([^>]*)>(.*?)</script>", page, re.DOTALL):
         assert 'type="application/json"' in attributes or not content
     assert "<style" not in page
-    assert not re.search(r"\s(style|on\w+)=", page)
+    tags = re.sub(r'"[^"]*"', '""', "".join(re.findall(r"<[a-z][^>]*>", page)))
+    assert not re.search(r"\s(style|on\w+)=", tags)
     assert not re.search(r'(src|href|action)="(?!/|#)', page)
     for name in re.findall(r'"/static/([^"]+)"', page):
         assert client.get(f"/static/{name}").status_code == 200
@@ -84,7 +85,7 @@ def test_structures_are_laid_out_for_previews(client: TestClient) -> None:
     found = client.get("/structure", params={"smiles": "CC=O"}).json()
     assert found["at"] == {"2": ["O", 0, 0, 0]}
     assert client.get("/structure", params={"smiles": "C(("}).status_code == 404
-    assert client.get("/structure", params={"smiles": "C" * 100_000}).status_code == 404
+    assert client.get("/structure", params={"smiles": "C" * 3_000}).status_code == 404
 
 
 def test_objectives_have_a_purpose(client: TestClient) -> None:

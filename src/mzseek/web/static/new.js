@@ -20,14 +20,14 @@ function options() {
   const made = Object.fromEntries(PLAIN.map((name) => [name, textOf(form, name)]).filter(([, value]) => value));
   const adduct = textOf(form, "adduct").split(/[,\s]+/).filter(Boolean);
   if (adduct.length) made.adduct = adduct;
-  made.coverage = share("coverage", "a percentage, such as 90");
-  made.expected_in_database = share("expected_in_database", "a percentage, such as 50");
+  made.coverage = share("coverage", "a percentage from 1 to 99");
+  made.expected_in_database = share("expected_in_database", "a percentage from 0.1 to 99.9");
   for (const name of ["max_candidates", "top"]) made[name] = numberOf(form, name, { from: 1, to: 1e6, meaning: "a number of candidates, 1 or more" });
   if (form.elements.database.value) made.database = form.elements.database.value;
   return made;
 }
 const share = (name, meaning) => {
-  const value = numberOf(form, name, { from: 0, to: 100, meaning });
+  const [from, to] = meaning.match(/[\d.]+/g).map(Number), value = numberOf(form, name, { from, to, meaning });
   return value === undefined ? undefined : Number((value / 100).toPrecision(12));
 };
 

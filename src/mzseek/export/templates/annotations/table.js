@@ -20,7 +20,7 @@ function featureRow(place, row) {
 }
 
 // Brings the table to life. `read(place)` returns the data of a feature, or null until `load(place)`
-// has fetched them; `tradeOff(data)` returns a link for the box about objectives. Returns `add`, for new rows.
+// has fetched them, or has said why not; `tradeOff(data)` returns a link for the box about objectives. Returns `add`, for new rows.
 function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
   const table = by("table"), body = table.tBodies[0], rows = [...body.rows];
   const heads = [...table.tHead.rows[0].cells], tools = by("tools");
@@ -34,7 +34,7 @@ function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
 
   function open(row, width) {
     const data = read(row.dataset.place);
-    if (!data) return load(row.dataset.place).then(() => { if (!row.classList.contains("is-open")) open(row, width); });
+    if (!data) return void load(row.dataset.place).then(() => { if (!row.classList.contains("is-open")) open(row, width); }, () => {});
     const root = h("div", { class: "detail" }), cell = h("td", { colspan: heads.length }, root), line = h("tr", { class: "detail-row" }, cell);
     row.after(line);
     row.classList.add("is-open");
@@ -109,7 +109,7 @@ function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
   }, { rootMargin: "400px" });
   function thumb(row) {
     const place = row.querySelector(".thumb"), data = read(row.dataset.place);
-    if (!data) return void (load && load(row.dataset.place).then(() => thumb(row)));
+    if (!data) return void (load && load(row.dataset.place).then(() => thumb(row), () => {}));
     const best = data.candidates[data.best ?? 0];
     if (!best || best.st === null || place.firstChild) return;
     const st = data.structures[best.st];
