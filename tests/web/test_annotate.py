@@ -108,7 +108,7 @@ ERRORS: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     ("annotate", {**SPECTRUM, "options": {"model": "/etc"}}, 422, "invalid", "options.model"),
     ("annotate", {**SPECTRUM, "options": {"prior": "/etc/passwd"}}, 422, "invalid",
      "options.prior"),
-    ("annotate", {**SPECTRUM, "options": {"ppm": "wide"}}, 422, "bad_option", "options"),
+    ("annotate", {**SPECTRUM, "options": {"ppm": "wide"}}, 422, "bad_option", "options.ppm"),
     ("annotate", {**SPECTRUM, "options": {"database": "x"}}, 422, "unknown_database", "database"),
     ("annotate", {**SPECTRUM, "options": {"library": ["x"]}}, 422, "unknown_library", "library"),
     ("annotate", {"text": "what is this"}, 415, "unsupported_format", "text"),

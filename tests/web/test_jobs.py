@@ -117,6 +117,8 @@ def test_candidates_of_a_job(client: TestClient) -> None:
     [
         ({"options": "{"}, ["files"], "invalid"),
         ({"options": '{"database": "../x"}'}, ["files"], "unknown_database"),
+        ({"options": '{"ppm": "wide"}'}, ["files"], "bad_option"),
+        ({"options": '{"adduct": ["[M+Q]+"]}'}, ["files"], "bad_adduct"),
         ({"options": '{"scores": "/etc/passwd"}'}, ["files"], "invalid"),
         ({}, ["candidates"], "invalid"),
     ],

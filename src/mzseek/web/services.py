@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
+from mzseek.annotation.config import AnnotateConfig
+from mzseek.core.errors import MzseekError
 from mzseek.io import sole_writer
 from mzseek.io.writing import disk_errors
 from mzseek.web.errors import ApiError
@@ -26,6 +28,9 @@ from mzseek.web.models import (
 )
 from mzseek.web.pool import Pool
 from mzseek.web.settings import ServerSettings
+
+# Options whose values are more than their type says, and need no file to be checked.
+_CHECKED = frozenset({"adduct", "ppm", "peak_ppm", "instrument"})
 
 
 class Services:
@@ -173,11 +178,22 @@ class Services:
         return defaults | given
 
     def check_options(self, options: Options) -> None:
-        """Refuse names of databases and libraries that the server does not have."""
+        """Refuse names that the server does not have, and values that cannot be used.
+
+        Each value is tried alone, so that the error names its field.
+        """
         if options.database is not None:
             self._check_name(options.database, self.databases, "database")
         for name in options.library or ():
             self._check_name(name, self.libraries, "library")
+        for name, value in options.given().items():
+            if name in _CHECKED:
+                try:
+                    AnnotateConfig(**{name: value})
+                except MzseekError as error:
+                    raise ApiError(
+                        ApiError.of(error).code, str(error), f"options.{name}"
+                    ) from error
 
     @property
     def status(self) -> Literal["loading", "ready", "failed"]:
