@@ -108,6 +108,9 @@ def test_probabilities_sum_to_one_and_ranks_follow_them(said, features):
         assert sum(annotation.ions.values()) == pytest.approx(1.0)
         assert annotation.set_size == sum(candidate.in_set for candidate in annotation.candidates)
         assert annotation.candidates[0].in_set
+        assert annotation.expected["hit"]["hit"] == p[0]
+        for judged, values in annotation.expected.items():
+            assert values[judged] == pytest.approx(max(values.values()))
         assert 0 <= annotation.present <= 1
 
 
