@@ -73,7 +73,10 @@ def make_router(services: "Services") -> APIRouter:
     def choices() -> dict[str, Any]:
         """Return what forms offer."""
         return {
-            "databases": _pairs(services.databases),
+            "databases": [
+                (name, f"{name}: {description}" if description else name)
+                for name, description in services.databases.items()
+            ],
             "libraries": list(services.libraries),
             "ions": IONS,
             "goals": goals(),

@@ -45,11 +45,13 @@ HEADERS: Mapping[str, str] = {
 _LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>mzseek: log in</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"></head>
-<body><main><h1>mzseek</h1>
-<form method="post" action="/login"><p><label>Token of this server<br>
-<input type="password" name="token" autocomplete="current-password" required autofocus></label></p>
-{problem}<p><button type="submit">Log in</button></p></form></main></body></html>
+<meta name="color-scheme" content="light dark"><link rel="icon" href="/static/icon.svg">
+<link rel="stylesheet" href="/static/report.css"><link rel="stylesheet" href="/static/app.css"></head>
+<body class="app login"><main><h1>mzseek</h1>
+<form class="form" method="post" action="/login"><div class="field">
+<label for="token">Token of this server</label>
+<input type="password" id="token" name="token" autocomplete="current-password" required autofocus>
+{problem}</div><p><button type="submit" class="primary">Log in</button></p></form></main></body></html>
 """
 
 
@@ -240,7 +242,7 @@ class Guard:
             return self._logged_in(exchange, "/")
         await asyncio.sleep(_WRONG_TOKEN_PAUSE)
         return HTMLResponse(
-            _LOGIN.format(problem='<p role="alert">This is not the token.</p>'), 401
+            _LOGIN.format(problem='<p class="error" role="alert">This is not the token.</p>'), 401
         )
 
     def _logged_in(self, exchange: "_Exchange", path: str) -> Response:

@@ -38,7 +38,7 @@ export function showError(form, error) {
   controlsOf(place).forEach((control) => control.setAttribute("aria-invalid", "true"));
   controlsOf(place)[0].focus();
 }
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+export const sentence = (text) => text && text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 
 // Calls `send(form)` when a form is sent; it is not sent again before that has ended.
 export function onSubmit(form, send) {

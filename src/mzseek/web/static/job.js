@@ -1,5 +1,6 @@
 // A job: its state, results as they come, downloads.
 import { call, get, post } from "./api.js";
+import { sentence } from "./forms.js";
 import { copyButton, featureRow, featureTable, h, many, shortened } from "./renderer.js";
 
 const by = (id) => document.getElementById(id);
@@ -36,7 +37,7 @@ const loaded = new Map();
 const table = featureTable((place) => loaded.get(place) || null, { load: (place) => load(place), tradeOff: (data) => h("p", { class: "small" }, h("a", { href: `/trade-off?${new URLSearchParams({ job: id, feature: data.place })}` }, "The trade-off of this list")) });
 
 function tell(message) {
-  by("alert").textContent = message;
+  by("alert").textContent = sentence(message);
   by("alert").hidden = !message;
 }
 
@@ -122,7 +123,11 @@ async function follow() {
   try {
     job = await get(path);
   } catch (error) {
-    if (error.status) { by("state").textContent = ""; return tell(error.message); }
+    if (error.status) {
+      by("state").textContent = "";
+      by("again").hidden = false;
+      return tell(error.message);
+    }
     tell(error.message);
     return void setTimeout(follow, RETRY);
   }

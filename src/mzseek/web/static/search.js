@@ -6,7 +6,7 @@ import { drawMirror, fixed, h, lowered, many, naming, saveButtons } from "./rend
 import { drawInto } from "./structures.js";
 
 const molecules = document.getElementById("molecules"), spectra = document.getElementById("spectra");
-const LIMIT = 50;
+const LIMIT = 50, SPECTRA = 20; // molecules and spectra that are shown
 const FIELDS = {
   name: ["Name", "Part of a name.", "caffeine"],
   formula: ["Formula", "Of the neutral molecule.", "C8H10N4O2"],
@@ -51,11 +51,11 @@ document.getElementById("example").addEventListener("click", () => {
   spectra.querySelector("[type=submit]").focus();
 });
 onSubmit(spectra, async () => {
-  const answer = await post("library/search", { ...spectrumOf(spectra), kind: spectra.elements.kind.value, limit: LIMIT });
+  const answer = await post("library/search", { ...spectrumOf(spectra), kind: spectra.elements.kind.value, library: spectra.elements.library?.value || undefined, limit: SPECTRA });
   const place = h("div", { class: "mirror-place" });
   const choose = (match, button) => {
     document.querySelectorAll("#list button[aria-pressed]").forEach((each) => each.setAttribute("aria-pressed", each === button));
-    const drawn = drawMirror(answer.query, { peaks: match.peaks, mz: match.precursor_mz, record: match.identifier }, Math.min(place.clientWidth || 600, 800));
+    const drawn = drawMirror(answer.query, { peaks: match.peaks, mz: match.precursor_mz, record: match.identifier }, Math.min(place.clientWidth || 600, 800), "your spectrum");
     place.replaceChildren(drawn.svg, h("p", { class: "small" }, h("i", { class: "dot k-same" }), `${many(drawn.same, "peak")} in both`, drawn.moved ? [" ", h("i", { class: "dot k-moved" }), `${drawn.moved} shifted by the difference of the precursors`] : ""), saveButtons([drawn.svg], `mirror-${match.identifier}`));
   };
   const cells = (match) => [
@@ -65,7 +65,7 @@ onSubmit(spectra, async () => {
     h("td", {}, match.adduct || "–", h("small", {}, `m/z ${fixed(match.precursor_mz, 4)}`)), h("td", {}, match.contributor || "–", h("small", {}, match.license)),
   ];
   const found = answer.matches;
-  show(many(found.length, "reference spectrum", "reference spectra"), found.length
+  show(found.length < SPECTRA ? many(found.length, "reference spectrum", "reference spectra") : `The ${SPECTRA} most similar reference spectra`, found.length
     ? [place, tableOf([["structure"], ["molecule"], ["similarity", true], ["peaks", true], ["ion"], ["contributor"]], found.map((match) => h("tr", {}, cells(match))))]
     : h("p", {}, "No reference spectrum is similar. Try analogs: similar molecules of another mass."));
   const first = document.querySelector("#list button[aria-pressed]");
