@@ -5,7 +5,7 @@ import { copyButton, featureRow, featureTable, h, many, shortened } from "./rend
 
 const by = (id) => document.getElementById(id);
 const id = decodeURIComponent(location.pathname.split("/").pop()), path = `jobs/${encodeURIComponent(id)}`;
-const ROWS = 500, SKIPPED = 50; // rows of a request; skipped records that are shown
+const ROWS = 1000, SHOWN = 1000, SKIPPED = 50; // rows of a request; rows and skipped records that are shown
 const RETRY = 2000, BATCH = 250; // milliseconds
 const STATES = { queued: "Waiting for a free worker", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled" };
 const FORMATS = { // names of downloads, and what each is
@@ -34,7 +34,7 @@ async function load(place) {
   }
 }
 const loaded = new Map();
-const table = featureTable((place) => loaded.get(place) || null, { load: (place) => load(place), tradeOff: (data) => h("p", { class: "small" }, h("a", { href: `/trade-off?${new URLSearchParams({ job: id, feature: data.place })}` }, "The trade-off of this list")) });
+const table = featureTable((place) => loaded.get(place) || null, { load, limit: SHOWN, tradeOff: (data) => h("p", { class: "small" }, h("a", { href: `/trade-off?${new URLSearchParams({ job: id, feature: data.place })}` }, "The trade-off of this list")) });
 
 function tell(message) {
   by("alert").textContent = sentence(message);

@@ -20,9 +20,11 @@ function featureRow(place, row) {
 }
 
 // Brings the table to life. `read(place)` returns the data of a feature, or null until `load(place)`
-// has fetched them, or has said why not; `tradeOff(data)` returns a link for the box about objectives. Returns `add`, for new rows.
-function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
+// has fetched them, or has said why not; `tradeOff(data)` returns a link for the box about objectives;
+// of the rows that fit the filter, the first `limit` are shown. Returns `add`, for new rows.
+function featureTable(read, { load = null, tradeOff = () => "", limit = Infinity } = {}) {
   const table = by("table"), body = table.tBodies[0], rows = [...body.rows];
+  let order = [...rows]; // as they are sorted
   const heads = [...table.tHead.rows[0].cells], tools = by("tools");
   // Other features of the page whose answer is the same molecule, by the first block of the InChIKey.
   function same(data, candidate) {
@@ -69,7 +71,9 @@ function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
     });
     for (const [, row, detail] of keyed) { body.append(row); if (detail) body.append(detail); }
     heads.forEach((each, i) => { if (i === column) each.setAttribute("aria-sort", way > 0 ? "ascending" : "descending"); else each.removeAttribute("aria-sort"); });
+    order = keyed.map(([, row]) => row);
     sorted = [column, way];
+    if (rows.length > limit) filter();
     by("order").value = String(column);
   }
   heads.forEach((head, column) => {
@@ -87,15 +91,17 @@ function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
   function filter() {
     const words = by("find").value.toLowerCase().split(/\s+/).filter(Boolean);
     const level = by("level").value, least = +by("least").value, mark = by("mark").value;
-    let number = 0;
-    rows.forEach((row, i) => {
-      const fits = words.every((word) => texts[i].includes(word)) && (!level || row.dataset.level === level) && +row.dataset.sure >= least && (!mark || row.dataset.marks.split("|").includes(mark));
-      row.hidden = !fits;
-      const detail = detailOf(row);
-      if (detail) detail.hidden = !fits;
+    let number = 0, shown = 0;
+    for (const row of order) {
+      const fits = words.every((word) => texts[row.dataset.place].includes(word)) && (!level || row.dataset.level === level) && +row.dataset.sure >= least && (!mark || row.dataset.marks.split("|").includes(mark));
+      const isShown = fits && shown < limit, detail = detailOf(row);
+      row.hidden = !isShown;
+      if (detail) detail.hidden = !isShown;
       number += fits;
-    });
-    by("number").textContent = number === rows.length ? many(number, "feature") : `${number.toLocaleString("en")} of ${many(rows.length, "feature")}`;
+      shown += isShown;
+    }
+    const all = number === rows.length ? many(number, "feature") : `${number.toLocaleString("en")} of ${many(rows.length, "feature")}`;
+    by("number").textContent = shown < number ? `${all}; the first ${shown.toLocaleString("en")} are shown` : all;
     by("empty").hidden = number > 0;
   }
   tools.addEventListener("input", filter);
@@ -142,6 +148,7 @@ function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
     const row = /^#f\d+$/.test(location.hash) && by(location.hash.slice(1));
     if (!row) return;
     if (row.hidden) { tools.reset(); filter(); }
+    row.hidden = false;
     if (!row.classList.contains("is-open")) open(row);
     row.scrollIntoView();
   }
@@ -155,6 +162,7 @@ function featureTable(read, { load = null, tradeOff = () => "" } = {}) {
       for (const row of added) {
         body.append(row);
         rows.push(row);
+        order.push(row);
         texts.push(textOf(row));
         seen.observe(row);
       }
