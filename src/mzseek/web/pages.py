@@ -34,7 +34,6 @@ IONS = (
     "[M-H]-", "[M+Cl]-", "[M+HCOO]-", "[M+CH3COO]-", "[2M-H]-",
 )  # fmt: skip
 SIMILARITIES = ("tanimoto", "cosine", "f1", "bits")  # the usual one first
-MAX_SMILES = 2_000  # characters that are laid out for a preview
 # Caffeine and a reference spectrum's peaks, which the forms offer as an example.
 EXAMPLE = {
     "peaks": [
@@ -62,7 +61,6 @@ def make_router(services: "Services") -> APIRouter:
         ("/", "New job"), ("/search", "Search"), ("/explain", "Explain"),
         ("/trade-off", "Trade-off"), ("/help", "Help"),
     )  # fmt: skip
-
     labels = {name: utility.label for name, utility in UTILITIES.items()}
 
     def page(template: str, request: Request, **variables: Any) -> HTMLResponse:
@@ -87,8 +85,7 @@ def make_router(services: "Services") -> APIRouter:
     @router.get("/")
     def new_job(request: Request) -> HTMLResponse:
         return page(
-            "new.html", request, **choices(), defaults=AnnotateConfig(),
-            formats=known_formats(),
+            "new.html", request, **choices(), defaults=AnnotateConfig(), formats=known_formats(),
             instruments=[("", "not stated"), *_pairs(INSTRUMENTS)],
             objectives=[(name, f"{purpose} ({labels[name]})") for name, purpose in goals().items()],
         )  # fmt: skip
@@ -119,7 +116,7 @@ def make_router(services: "Services") -> APIRouter:
     @router.get("/structure")
     def drawn(smiles: str) -> Response:
         """Return the coordinates that a molecule is drawn from."""
-        found = structure(smiles) if len(smiles) <= MAX_SMILES else None
+        found = structure(smiles) if len(smiles) <= services.settings.limits.smiles else None
         return JSONResponse(found) if found else Response("no structure", 404)
 
     @router.get("/static/{name}")

@@ -46,12 +46,14 @@ _LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>mzseek: log in</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark"><link rel="icon" href="/static/icon.svg">
-<link rel="stylesheet" href="/static/report.css"><link rel="stylesheet" href="/static/app.css"></head>
+<link rel="stylesheet" href="/static/report.css">
+<link rel="stylesheet" href="/static/app.css"></head>
 <body class="app login"><main><h1>mzseek</h1>
 <form class="form" method="post" action="/login"><div class="field">
 <label for="token">Token of this server</label>
 <input type="password" id="token" name="token" autocomplete="current-password" required autofocus>
-{problem}</div><p><button type="submit" class="primary">Log in</button></p></form></main></body></html>
+{problem}</div><p><button type="submit" class="primary">Log in</button></p></form></main></body>
+</html>
 """
 
 
