@@ -11,7 +11,7 @@ TORCH := 2.13.0
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast coverage check format docs bench bundle molecules fuzz lock clean
+.PHONY: help setup demo test chromium test-fast coverage check format docs bench bundle molecules fuzz lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -33,8 +33,12 @@ demo: setup  ## the main job on real spectra, in a few minutes; ends with where 
 unexport PYTHONDONTWRITEBYTECODE
 
 # One thread a process: two processes with two threads each would wait for one another on two cores.
-test: setup  ## all tests, slow and statistical ones included
+test: setup chromium  ## all tests, slow and statistical ones included
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+chromium:  # for the tests of pages: installed where it can be
+	@command -v chromium || command -v chromium-browser || { test "$$(id -u)" = 0 && apt-get update -qq && \
+		apt-get install -qq -y chromium; } >/dev/null 2>&1 || echo "Without Chromium the tests of pages in a browser are skipped."
 
 test-fast: setup  ## tests without the slow ones, for working on the code
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'

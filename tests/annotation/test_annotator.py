@@ -108,6 +108,9 @@ def test_probabilities_sum_to_one_and_ranks_follow_them(said, features):
         assert sum(annotation.ions.values()) == pytest.approx(1.0)
         assert annotation.set_size == sum(candidate.in_set for candidate in annotation.candidates)
         assert annotation.candidates[0].in_set
+        assert annotation.expected["hit"]["hit"] == p[0]
+        for judged, values in annotation.expected.items():
+            assert values[judged] == pytest.approx(max(values.values()))
         assert 0 <= annotation.present <= 1
 
 
@@ -194,6 +197,21 @@ def test_the_librarys_own_molecules(config, features):
     annotator = changed(config, database="library")
     assert len(annotator.source) == len(annotator.bundle.library.molecules)
     assert isinstance(annotator.annotate_batch(features[:1])[0], Annotation)
+
+
+def test_what_another_annotator_has_opened_changes_no_answer(annotator, config, features):
+    for changes in ({"top": 2}, {"objective": "tanimoto"}, {"peak_ppm": 30}, {"database": None}):
+        settings = dataclasses.replace(config, **changes)
+        shared, anew = Annotator(settings, like=annotator), Annotator(settings)
+        assert shared.bundle is annotator.bundle
+        found = [each.annotate_batch(features[:3]) for each in (shared, anew)]
+        assert all_plain(found[0]) == all_plain(found[1])
+
+
+def test_each_feature_by_itself_is_annotated_when_it_is_asked_for(annotator, spectra):
+    run = annotator.run(spectra, at_once=1)
+    assert plain(next(run)) == plain(next(annotator.run(spectra)))
+    assert sum(run.levels.values()) == 1
 
 
 def test_what_is_missing_is_told_first(bundle_folder, tmp_path, config):

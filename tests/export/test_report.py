@@ -381,7 +381,10 @@ def test_candidates_that_are_not_listed_are_counted() -> None:
 
 
 def test_what_is_decided_for_is_always_shown() -> None:
-    data = feature_data(make_annotation(objective="bits", choices={"hit": 0, "bits": 5}))
+    expected = {"hit": {"hit": 0.6, "bits": 0.08}, "bits": {"hit": 0.91, "bits": 0.935}}
+    changes = {"choices": {"hit": 0, "bits": 5}, "expected": expected}
+    data = feature_data(make_annotation(objective="bits", **changes))
+    assert data["expected"] == expected
     assert [c["rank"] for c in data["candidates"]] == [1, 2, 3, 4, 6]
     assert data["best"] == 4
     assert data["choices"]["bits"] == [6, "", RIVALS[-1]]

@@ -234,6 +234,9 @@ class Annotation:
         Molecules (first InChIKey block) with external scores that are no candidates.
     ion_support : tuple of IonSupport
         Of each ion, where the feature has several; else empty.
+    expected : mapping of str to mapping of str to float
+        Expected value by one objective (first key) of the decision for another (second key), given
+        that one of the candidates is the molecule.
     """
 
     feature: Feature
@@ -261,6 +264,7 @@ class Annotation:
     processed: Feature | None = None
     unmatched_scores: tuple[str, ...] = ()
     ion_support: tuple[IonSupport, ...] = ()
+    expected: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def best(self) -> Candidate | None:

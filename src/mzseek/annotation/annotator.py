@@ -81,6 +81,7 @@ BUNDLED_LIBRARY, BUNDLED_DATABASE = "the library of the bundle", "the database o
 _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
 _BATCH = 32  # features, for memory's sake; no annotation depends on others of its batch
 _CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share candidates
+_FEW = 8  # features at a time, where results should come soon
 MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
 _PEEKED = 100  # records at the beginning of each file that are looked at
@@ -112,6 +113,9 @@ class Annotator:
         Folder with what another process has made for the same config (`shared_state`).
     key : str, optional
         That another process has for what it has opened: here it must be the same.
+    like : Annotator, optional
+        Its model, libraries and database are taken over where the config names the same: what was
+        opened and computed once is shared.
     **settings
         Fields of `AnnotateConfig`, where no config is given.
 
@@ -141,6 +145,7 @@ class Annotator:
         config: AnnotateConfig | None = None,
         shared_state: str | None = None,
         key: str | None = None,
+        like: "Annotator | None" = None,
         **settings: Any,
     ) -> None:
         if config is not None and settings:
@@ -150,10 +155,17 @@ class Annotator:
         self.skipped_candidates: list[tuple[str, str]] = []
         self.skipped_weights: list[Skipped] = []
         self.skipped_scores: list[Skipped] = []
-        self.bundle = Bundle.open(config.model)
-        self.fitted = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
-        opened = [(Path(path).name, Library.open(path)) for path in config.library]
-        self.libraries = [(BUNDLED_LIBRARY, self.bundle.library), *opened]
+        like = like if like is not None and like.config.model == config.model else None
+        self.bundle: Bundle = Bundle.open(config.model) if like is None else like.bundle
+        self.fitted: EvidenceModel = _with_tolerance(self.bundle.fitted, config.peak_tolerance)
+        if like is not None and like.config.library == config.library:
+            opened = like.libraries[1:]
+        else:
+            opened = [(Path(path).name, Library.open(path)) for path in config.library]
+        self.libraries: list[tuple[str, Library]] = [
+            (BUNDLED_LIBRARY, self.bundle.library),
+            *opened,
+        ]
         for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True):
             channel.use_library(state, self.bundle.library)
         # Refused before anything is scored: a coverage that the model does not promise.
@@ -169,11 +181,17 @@ class Annotator:
             from mzseek.annotation.external_scores import read_scores
 
             self.scores = read_scores(config.scores, config.score_weights, self.skipped_scores)
-        self.source = self._source()
+        same_database = like is not None and like.config.database == config.database
+        is_file = config.database is not None and Path(config.database).is_file()
+        self.source: Source = (
+            like.source if like and same_database and not is_file else self._source()
+        )
         # Last, since it takes longest.
         self.added: Added = {}
         if self._shared:
             self._open_extended(self._shared)
+        elif like is not None and _have_equal_channels(like.config, config):
+            self.fitted, self.added = like.fitted, like.added
         elif opened:
             libraries = [library for _, library in opened]
             self.fitted, self.added = extend_channels(self.fitted, libraries, self.bundle.max_peaks)
@@ -191,6 +209,7 @@ class Annotator:
         was_done: Callable[[Feature], bool] = lambda feature: False,
         done: int = 0,
         first: int | None = None,
+        at_once: int | None = None,
         engine: Engine | None = None,
         progress: Progress = silent,
     ) -> "AnnotationRun":
@@ -215,6 +234,9 @@ class Annotator:
             How many features that holds for.
         first : int, optional
             Annotate so many features only, in this process.
+        at_once : int, optional
+            Annotate in this process however many features there are, so many at a time, when the
+            first of them is asked for.
         engine : Engine, optional
             Where many features are annotated; processes of this machine by default.
         progress : callable
@@ -230,8 +252,8 @@ class Annotator:
         progress("mass errors", 0, None)
         self.recalibrate(spectra)
         return AnnotationRun(
-            self, spectra, reporter(skipped), was_done, done, first, engine or LocalEngine(),
-            progress,
+            self, spectra, reporter(skipped), was_done, done, first, at_once,
+            engine or LocalEngine(), progress,
         )  # fmt: skip
 
     def annotate_batch(self, features: Sequence[Feature]) -> list[Result]:
@@ -530,6 +552,7 @@ class AnnotationRun(Iterator[Annotation]):
         was_done: Callable[[Feature], bool],
         done: int,
         first: int | None,
+        at_once: int | None,
         engine: Engine,
         progress: Progress,
     ) -> None:
@@ -537,6 +560,7 @@ class AnnotationRun(Iterator[Annotation]):
         self.records = features.records + features.skipped
         self.annotated, self.left, self.levels = 0, 0, Counter[str]()
         self._skipped, self._was_done, self._first = skipped, was_done, first
+        self._at_once = 1 if first is not None else at_once
         self._done, self._engine, self._progress = done, engine, progress
         self._named = annotator.named()
         self._explained: list[float] = []
@@ -568,10 +592,11 @@ class AnnotationRun(Iterator[Annotation]):
 
     def _results(self, features: Iterator[Feature]) -> Iterator[Result]:
         """Yield results in the order of the features: of many by processes, of few by this one."""
-        if self._first is not None or len(self.features) - self._done <= MIN_FEATURES:
-            for feature in features:
-                yield from self.annotator.annotate_batch([feature])
-                self._tell(1)
+        if self._at_once or len(self.features) - self._done <= MIN_FEATURES:
+            while few := list(islice(features, self._at_once or _FEW)):
+                for result in self.annotator.annotate_batch(few):
+                    self._tell(1)
+                    yield result
             return
         waiting: deque[tuple[list[int], int]] = deque()  # of each batch: indices, its chunk's size
         chunk: dict[int, Result] = {}
@@ -677,6 +702,11 @@ class AnnotationRun(Iterator[Annotation]):
         if self.annotator.config.keep_mass_mismatches:
             return [f"Kept {counts} whose {mass}."]
         return [f"Skipped {counts} whose {mass} (--keep-mass-mismatches keeps them)."]
+
+
+def _have_equal_channels(config: AnnotateConfig, other: AnnotateConfig) -> bool:
+    tolerances = config.peak_tolerance, other.peak_tolerance
+    return config.library == other.library and tolerances[0] == tolerances[1]
 
 
 def config_for(config: AnnotateConfig, spectra: SpectrumFiles | SpectrumList) -> AnnotateConfig:

@@ -182,6 +182,10 @@ def annotate_query(
         level=level,
         notes=tuple(notes),
         unlisted=unlisted,
+        expected={
+            judged: {goal: float(values[index]) for goal, index in decisions.items()}
+            for judged, values in utilities.items()
+        },
     )
 
 

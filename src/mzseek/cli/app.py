@@ -31,6 +31,7 @@ COMMANDS = {
     "decide": "What to decide for, by the metric that counts, and what each other decision costs.",
     "reproduce": "Run the paper's tables and figures, with the published numbers beside.",
     "tune": "Train a grid of one's own, choose on validation, and write the table.",
+    "serve": "Annotate in the browser, or over HTTP: a web page and an API for a laboratory.",
     "demo": "Annotate real spectra with what comes with mzseek, then train on some of them.",
 }
 

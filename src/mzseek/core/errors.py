@@ -176,6 +176,10 @@ class AnnotationError(MzseekError):
     """A feature that cannot be annotated, or options of annotation that do not fit together."""
 
 
+class ServerError(MzseekError):
+    """Settings with which the web server cannot or must not run, or a server that has refused."""
+
+
 # The package that is imported, and the extra that installs it.
 EXTRAS = {
     "torch": "train",
@@ -186,6 +190,9 @@ EXTRAS = {
     "pyopenms": "hmdb",
     "myopic_mces": "mces",
     "pulp": "mces",
+    "fastapi": "web",
+    "uvicorn": "web",
+    "python_multipart": "web",
 }
 
 

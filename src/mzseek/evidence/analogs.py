@@ -55,6 +55,10 @@ class Regression:
 
     def __init__(self, points: Ints, rows: csr_array, ridge: float) -> None:
         self._points, self.rows, self._ridge = points, rows, ridge
+        # Without the bins that no point has, a product takes no time for millions of empty ones.
+        self._bins, bins = np.unique(rows.indices, return_inverse=True)
+        shape = (rows.shape[0], len(self._bins))
+        self._compact = csr_array((rows.data, bins, rows.indptr), shape=shape)
         self._factors: dict[bool, Values] = {}
         self._solved: dict[tuple[bool, bytes, bytes], Values] = {}
 
@@ -110,17 +114,27 @@ class Regression:
     def _solve(self, spectra: csr_array, is_negative: Flags) -> Values:
         """Weights of the points as rows: shape (spectra, points)."""
         weights = np.zeros((spectra.shape[0], len(self._points)), np.float32)
+        spectra = self._in_bins(spectra)
         for negative in (False, True):
             points = np.flatnonzero((self._points % 2 == 1) == negative)
             queries = np.flatnonzero(is_negative == negative)
             if not len(points) or not len(queries):
                 continue
-            shared = (self.rows[points] @ spectra[queries].T).toarray()
+            shared = (self._compact[points] @ spectra[queries].T).toarray()
             right = np.ascontiguousarray(shared.T, np.float64)
             solve = _solve_by_rows if is_plain() else _solve
             solve(self._factor(points, negative), right)
             weights[np.ix_(queries, points)] = right
         return weights
+
+    def _in_bins(self, spectra: csr_array) -> csr_array:
+        """Return spectra in the bins that points have."""
+        column = np.searchsorted(self._bins, spectra.indices)
+        column[column == len(self._bins)] = 0
+        known = self._bins[column] == spectra.indices if len(self._bins) else column > 0
+        pointers = np.concatenate([[0], np.cumsum(known)])[spectra.indptr]
+        shape = (spectra.shape[0], len(self._bins))
+        return csr_array((spectra.data[known], column[known], pointers), shape=shape)
 
     def by_molecule(self, peaks: PeakLists, ions: PrecursorIons, molecules: int) -> Values:
         """The same summed by molecule: shape (molecules, spectra)."""

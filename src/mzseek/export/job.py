@@ -1,19 +1,20 @@
 """Annotate files into an output folder or file."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import Annotator, config_for
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import KilledError
 from mzseek.export.output import Output, ensure_not_read, is_folder
 from mzseek.export.tables import SKIPPED
-from mzseek.export.writer import IN_FULL, Settings
+from mzseek.export.writer import IN_FULL, Settings, Writer
 from mzseek.io import StrPath
 from mzseek.io.manifest import SourceGuard
 from mzseek.parallel import LocalEngine
@@ -88,6 +89,51 @@ def annotate_files(
         A file that is missing or of another kind, a model or database that is damaged, an output
         in the way.
     """
+    steps = annotating_files(
+        paths, out, config, settings=settings, resume=resume, force=force, jobs=jobs,
+        engine=engine, progress=progress, log=log,
+    )  # fmt: skip
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            finished: FinishedRun = end.value
+            return finished
+
+
+def annotating_files(
+    paths: Sequence[StrPath] | SpectrumFiles,
+    out: StrPath,
+    config: AnnotateConfig | None = None,
+    *,
+    settings: Settings | None = None,
+    resume: bool = False,
+    force: bool = False,
+    jobs: int | None = None,
+    engine: Engine | None = None,
+    at_once: int | None = None,
+    more: Mapping[str, type[Writer]] | None = None,
+    open_annotator: Callable[[AnnotateConfig], Annotator] = Annotator,
+    progress: Progress = silent,
+    log: Log = no_log,
+) -> Generator[Annotation, None, FinishedRun]:
+    """Annotate as `annotate_files` does; yield each annotation when it is written.
+
+    A generator that is closed early leaves a partial output, which ``resume`` goes on with.
+
+    Parameters
+    ----------
+    at_once : int, optional
+        As `Annotator.run` takes it.
+    more : mapping of str to Writer class, optional
+        Further files of an output folder, by name.
+    open_annotator : callable of AnnotateConfig
+        Returns an annotator, which may have been opened before.
+
+    Returns
+    -------
+    FinishedRun
+    """
     config = config or AnnotateConfig()
     files = (
         paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths, config.spectrum_columns)
@@ -99,22 +145,25 @@ def annotate_files(
     guard = SourceGuard(files.paths)
     has_report = is_folder(Path(out)) or Path(out).suffix.lower() == ".html"
     config = replace(config_for(config, files), explain=IN_FULL if has_report else 0)
-    annotator = Annotator(config)  # whatever is missing is reported before anything is made
+    annotator = open_annotator(config)  # whatever is missing is reported before anything is made
     searched = annotator.metadata()
     known = run_settings(annotator, replace(settings, read=read), files.paths)
     signature = _signature(annotator, guard)
-    with Output(Path(out), known, signature=signature, resume=resume, force=force) as output:
+    with Output(
+        Path(out), known, signature=signature, resume=resume, force=force, more=more
+    ) as output:
         for note in output.notes:
             log(note)
         run = annotator.run(
             files, skipped=output.skipped, was_done=output.was_done, done=output.resumed,
-            engine=engine or LocalEngine(jobs), progress=progress,
+            at_once=at_once, engine=engine or LocalEngine(jobs), progress=progress,
         )  # fmt: skip
         if output.resumed:
             log(f"{output.resumed:,} features were done before.")
         try:
             for annotation in run:
                 output.write(annotation)
+                yield annotation
         except KilledError as error:
             if not output.resumed:
                 raise

@@ -85,6 +85,8 @@ class Output:
     force : bool
         Also replace a file that annotate has not written, and a folder whose files were changed.
         Files that annotate does not write are never removed from a folder.
+    more : mapping of str to Writer class, optional
+        Further files of a folder, by name.
 
     Attributes
     ----------
@@ -120,12 +122,14 @@ class Output:
         signature: Mapping[str, str] | None = None,
         resume: bool = False,
         force: bool = False,
+        more: Mapping[str, type[Writer]] | None = None,
     ) -> None:
         self.target, self.settings = target.resolve(), settings
         self.work = self.target.with_name(self.target.name + _PARTIAL)
         self.notes: list[str] = []
         self.is_folder = is_folder(target)
         self._signature, self._resume, self._force = dict(signature or {}), resume, force
+        self._more = dict(more or {})
         self._kinds = self._writer_kinds()
         self._names = {RUN, SKIPPED, *self._kinds} if self.is_folder else {self.target.name}
         self._began = time.monotonic()
@@ -138,7 +142,7 @@ class Output:
             suffix = suffix_of(self.target.name)
             joins = suffix == _CSV and self.settings.features is not None
             return {self.target.name: SUFFIXES[_JOINED if joins else suffix]}
-        kinds = {name: FILES[name] for name in FILES}
+        kinds = {name: FILES[name] for name in FILES} | self._more
         if self.settings.network is not None:
             kinds[NETWORK] = SUFFIXES[".graphml"]
         if self.settings.features is not None:
@@ -187,7 +191,7 @@ class Output:
         """Return a name in the working folder that no run of annotate makes there, or None."""
         if not self.work.is_dir():
             return "a file"
-        known = (RUN, SKIPPED, NETWORK, FEATURES, *FILES, self.target.name)
+        known = (RUN, SKIPPED, NETWORK, FEATURES, *FILES, *self._more, self.target.name)
         beginnings = tuple(f"{name}." for name in known)
         for path in sorted(self.work.iterdir()):
             is_known = path.name in (*known, JOURNAL) or path.name.startswith(beginnings)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
@@ -63,10 +63,10 @@ GOALS = {
 }
 
 
-def templates() -> Environment:
-    """Return the templates of this package; what they are filled with is text, never markup."""
+def templates(*packages: str) -> Environment:
+    """Return the templates of packages, and of this one; values are text in them, never markup."""
     environment = Environment(
-        loader=PackageLoader("mzseek.export"),
+        loader=ChoiceLoader([PackageLoader(name) for name in (*packages, "mzseek.export")]),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         finalize=_as_text,
@@ -150,8 +150,7 @@ class ReportWriter(RecordWriter):
         file.write(foot.render(page))
         for index, record in enumerate(self.records()):
             file.write(f'<script type="application/json" id="d{index}">{record["data"]}</script>\n')
-        common = embedded({"goals": goals(), "levels": LEVELS})
-        file.write(f'<script type="application/json" id="common">{common}</script>\n')
+        file.write(f'<script type="application/json" id="common">{common_data()}</script>\n')
         file.write(f"<script>{script}</script>\n</body>\n</html>\n")
         return []
 
@@ -169,6 +168,12 @@ def asset(name: str) -> str:
 def goals() -> dict[str, str]:
     """Return what each objective is for."""
     return {name: GOALS.get(name, utility.label) for name, utility in UTILITIES.items()}
+
+
+def common_data() -> str:
+    """Return what the scripts of a page know of all features: labels and purposes of objectives."""
+    labels = {name: utility.label for name, utility in UTILITIES.items()}
+    return embedded({"goals": goals(), "labels": labels})
 
 
 def count_data(annotation: Annotation, references: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -465,6 +470,10 @@ def feature_data(annotation: Annotation) -> dict[str, Any]:
         "choices": {
             goal: [index + 1, candidates[index].name, candidates[index].smiles]
             for goal, index in annotation.choices.items()
+        },
+        "expected": {
+            judged: {goal: round(value, 5) for goal, value in values.items()}
+            for judged, values in annotation.expected.items()
         },
         "present": _rounded(annotation.present, 4),
         "confidence": round(annotation.confidence, 4),

@@ -48,49 +48,17 @@ def decide(
     """
     check_name(WITHIN, within, "--within", DecisionError)
     from mzseek.datasets.scored_table import read_scored_table
-    from mzseek.decision import BAND_SIMILARITIES, UTILITIES, distribution
-    from mzseek.decision.bounds import bounds_under
-    from mzseek.decision.decide import decide as decide_under
-    from mzseek.decision.distributions import expected
+    from mzseek.decision import UTILITIES, distribution
+    from mzseek.decision.comparison import compare_decisions
 
     scored = read_scored_table(table, fingerprint, temperature)
     names, candidates = scored.names, distribution(scored.rows, scored.probabilities)
     where: Any = within  # one of the two
-    decisions = {name: decide_under(name, candidates, where) for name in UTILITIES}
-    # Expected value by one utility (first key) of the decision for another (second key).
-    values = {
-        judged: {name: expected(judged, decisions[name].bits, candidates) for name in decisions}
-        for judged in UTILITIES
-    }
-    bounds = {}
-    if within == "candidates":  # they hold nowhere else
-        bounds = {name: bounds_under(name, candidates) for name in BAND_SIMILARITIES}
+    comparison = compare_decisions(candidates, where)
+    decisions, values, bounds = comparison.decisions, comparison.expected, comparison.bounds
     if as_json:
-        record: dict[str, Any] = {
-            "columns": scored.read,
-            "within": within,
-            "decisions": {
-                name: {
-                    "bits": decision.bits.nonzero()[0].tolist(),
-                    "index": decision.index,
-                    "name": None if decision.index is None else names[decision.index],
-                    "expected_utility": decision.expected_utility,
-                    "upper_bound": decision.upper_bound,
-                }
-                for name, decision in decisions.items()
-            },
-            "expected": values,
-            "regret": {
-                judged: {name: max(0.0, of[judged] - value) for name, value in of.items()}
-                for judged, of in values.items()
-            },
-        }
+        record = {"columns": scored.read, **comparison.to_dict(names)}
         if bounds:
-            # One candidate has no band: null, which JSON has, for NaN, which it has not.
-            record["bounds"] = {
-                name: {key: None if value != value else value for key, value in vars(bound).items()}
-                for name, bound in bounds.items()
-            }
             record["tanimoto_bounds"] = record["bounds"]["tanimoto"]
         print_json(record)
         return

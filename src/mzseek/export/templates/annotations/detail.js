@@ -41,10 +41,10 @@ function identity(candidate) {
   const facts = [["formula", lowered(candidate.formula)], ["ion", candidate.adduct + (candidate.ppm === null ? "" : `, ${signed(candidate.ppm, 1)} ppm`)], ["InChIKey", candidate.key], ["SMILES", candidate.smiles], ["found in", candidate.from.join(", ")]];
   const links = candidate.links.map(([name, page], place) => [place ? ", " : "", h("a", { href: page, target: "_blank", rel: "noopener noreferrer" }, name)]);
   if (links.length) facts.push(["pages", links]);
-  return h("dl", { class: "identity" }, facts.filter((row) => row[1]).map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value), key === "SMILES" ? copyButton(value) : "")));
+  return h("dl", { class: "identity" }, facts.filter((row) => row[1]).map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, value, key === "SMILES" ? [" ", copyButton(value)] : ""))));
 }
 
-// Draws a feature; `page` adds what it alone knows: `same(data, candidate)`, and perhaps `goals(data, select)`.
+// Draws a feature; `page` adds what it alone knows: `same(data, candidate)`, and `tradeOff(data)`, a link.
 function drawDetail(data, root, width, page) {
   const inner = Math.max(260, width), stage = h("div", { class: "pane" });
   const about = [`m/z ${data.mz.toFixed(4)}`, data.rt === null ? "" : `${data.rt} s`, ...data.about, data.spectra > 1 ? `${data.spectra} spectra judged together; the one with most peaks is drawn` : "", data.all > data.peaks[0].length ? `the strongest ${data.peaks[0].length} of ${data.all} peaks are drawn` : "", data.where].filter(Boolean);
@@ -67,7 +67,7 @@ function drawDetail(data, root, width, page) {
     const candidate = data.candidates[place];
     [...cards.children].forEach((each, i) => { each.setAttribute("aria-selected", i === place); each.tabIndex = i === place ? 0 : -1; });
     stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), page.same(data, candidate), peakTable(data, candidate),
-      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, page.goals ? page.goals(data, select) : forGoals(data), asIons(data), ionSupport(data))),
+      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, forGoals(data, (other) => { select(other); cards.children[other].focus(); }, page.tradeOff(data)), asIons(data), ionSupport(data))),
       references(data, candidate, inner < 640 ? inner : Math.round(inner * 0.62)));
     root.selected = place;
   };

@@ -4,7 +4,7 @@ const bar = (share, kind) => {
   inner.style.width = Math.min(100, Math.max(0, 100 * share)).toFixed(2) + "%";
   return h("span", { class: "bar", "aria-hidden": "true" }, inner);
 };
-const box = (title, ...content) => h("section", { class: "box" }, h("h4", {}, title), ...content);
+const box = (title, ...content) => h("section", { class: "box" }, h("h3", {}, title), ...content);
 const BARS = 8;
 
 function howSure(data) {
@@ -40,16 +40,32 @@ function why(data, candidate) {
   return box(`Why ${called(candidate, 40)}`, list, h("p", { class: "small" }, "Each is relative to the average candidate of the list; together they give the rank."));
 }
 
-// The purpose of each objective, which the page holds once.
-const goals = () => JSON.parse(document.getElementById("common").textContent).goals;
-function forGoals(data) {
-  const found = Object.entries(data.choices), picks = new Set(found.map(([, choice]) => choice[0]));
+// Labels and purposes of the objectives, which the page holds once.
+const common = () => JSON.parse(document.getElementById("common").textContent);
+const NO_LOSS = 5e-4; // an expected loss that is shown as none
+let choices = 0;
+// The decision for each objective, and what it costs in the others; `select(place)` shows a candidate.
+function forGoals(data, select, link = "") {
+  const found = Object.entries(data.choices), picks = new Set(found.map(([, choice]) => choice[0])), { goals, labels } = common();
   if (!found.length) return "";
-  if (picks.size === 1) return box("Other objectives", h("p", {}, `All ${found.length} objectives lead to the same candidate, number ${found[0][1][0]}: `, h("b", {}, naming(found[0][1][1], found[0][1][2], 60)), "."));
-  const list = h("dl", { class: "goals" });
-  for (const [goal, [rank, name, smiles]] of found)
-    list.append(h("dt", {}, goal, goal === data.objective ? h("em", {}, " (chosen)") : ""), h("dd", {}, h("b", {}, `${rank}. `, naming(name, smiles, 44)), h("small", {}, "if you want " + (goals()[goal] || goal))));
-  return box("Other objectives", list);
+  if (picks.size === 1) return box("For other goals", h("p", {}, `All ${found.length} objectives lead to the same candidate, number ${found[0][1][0]}: `, h("b", {}, naming(found[0][1][1], found[0][1][2], 60)), "."), link);
+  const group = `goal-${++choices}`, shown = h("div", { "aria-live": "polite" }), first = [data.goal, data.objective, found[0][0]].find((goal) => goal in data.choices);
+  const show = (goal) => {
+    data.goal = goal; // it is still shown when another candidate is selected
+    const [rank, name, smiles] = data.choices[goal], place = data.candidates.findIndex((candidate) => candidate.rank === rank);
+    const title = h("b", {}, `${rank}. `, naming(name, smiles, 44));
+    shown.replaceChildren(h("p", {}, place < 0 ? title : h("button", { type: "button", class: "link", onclick: () => select(place) }, title), h("small", {}, goals[goal] || goal)), losses(data.expected, goal, labels));
+  };
+  const choice = h("fieldset", { class: "segments" }, h("legend", {}, "Objective"), found.map(([goal]) => h("label", {}, h("input", { type: "radio", name: group, value: goal, checked: goal === first, onchange: () => show(goal) }), h("span", {}, labels[goal] || goal))));
+  show(first);
+  return h("section", { class: "box goals" }, h("h3", {}, "For other goals"), choice, shown, link);
+}
+function losses(expected, goal, labels) {
+  const rows = Object.entries(expected).filter(([, of]) => goal in of);
+  const cells = ([judged, of]) => { const lost = Math.max(0, of[judged] - of[goal]); return [h("th", { scope: "row" }, labels[judged] || judged), h("td", { class: "num" }, percent(of[goal])), h("td", { class: "num" }, lost < NO_LOSS ? "0" : `−${(100 * lost).toFixed(1)}`)]; };
+  return rows.length ? h("table", { class: "plain losses" }, h("caption", {}, "Expected value of this decision among the candidates, and what it loses against the best one, in points"),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "measure"), h("th", { scope: "col", class: "num" }, "expected"), h("th", { scope: "col", class: "num" }, "loss"))),
+    h("tbody", {}, rows.map((row) => h("tr", { class: row[0] === goal ? "is-goal" : "" }, cells(row))))) : "";
 }
 
 // What the spectra of each ion say alone, of a feature of several.

@@ -4,10 +4,27 @@ const PAPER = 930; // pixels between the margins of a page, which shrinks what i
 const detailOf = (row) => row.nextElementSibling && row.nextElementSibling.classList.contains("detail-row") ? row.nextElementSibling : null;
 const SAME_LISTED = 20;
 
+// A row of the table as row.html makes it, from what `row_data` returns.
+function featureRow(place, row) {
+  const cell = (kind, label, value, ...content) => h("td", { class: kind, "data-label": label, "data-v": value }, ...content);
+  return h("tr", { class: "row", id: "f" + place, "data-place": place, "data-key": row.key, "data-level": row.level, "data-sure": row.confidence.toFixed(4), "data-marks": row.badges.map(([mark]) => mark + "|").join("") },
+    cell("id", null, row.name, h("button", { type: "button", class: "open", "aria-expanded": "false", title: row.name }, h("span", {}, row.name))),
+    cell("num", "m/z", row.mz.toFixed(5), row.mz.toFixed(4)),
+    cell("num", "RT", row.rt === null ? "" : row.rt.toFixed(1), row.rt === null ? "–" : row.rt.toFixed(0)),
+    cell("best", null, row.best, h("div", { class: "who" }, h("span", { class: "thumb" }), h("span", { class: "called" + (row.best === row.smiles ? " is-smiles" : "") }, row.best || "–"))),
+    cell("what", null, `${row.formula} ${row.adduct}`, row.formula || "–", h("small", {}, row.adduct)),
+    cell("sure", null, row.confidence.toFixed(4), h("span", {}, `${(100 * row.confidence).toFixed(0)} %`), s("svg", { viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" }, s("rect", { class: "track", width: 100, height: 6 }), s("rect", { class: "fill", width: row.width, height: 6 }))),
+    cell("num", "set", row.set_size, row.set_size),
+    cell("level", "level", row.level, row.level),
+    cell("marks", null, row.badges.map(([mark]) => mark + " ").join(""), row.badges.map(([mark, name]) => h("span", { class: "badge b-" + name }, mark))));
+}
+
 // Brings the table to life. `read(place)` returns the data of a feature, or null until `load(place)`
-// has fetched them; `goals` draws a box in place of that of `forGoals`. Returns `add`, for new rows.
-function featureTable(read, { load = null, goals = null } = {}) {
+// has fetched them, or has said why not; `tradeOff(data)` returns a link for the box about objectives;
+// of the rows that fit the filter, the first `limit` are shown. Returns `add`, for new rows.
+function featureTable(read, { load = null, tradeOff = () => "", limit = Infinity } = {}) {
   const table = by("table"), body = table.tBodies[0], rows = [...body.rows];
+  let order = [...rows]; // as they are sorted
   const heads = [...table.tHead.rows[0].cells], tools = by("tools");
   // Other features of the page whose answer is the same molecule, by the first block of the InChIKey.
   function same(data, candidate) {
@@ -19,14 +36,14 @@ function featureTable(read, { load = null, goals = null } = {}) {
 
   function open(row, width) {
     const data = read(row.dataset.place);
-    if (!data) return load(row.dataset.place).then(() => { if (!row.classList.contains("is-open")) open(row, width); });
+    if (!data) return void load(row.dataset.place).then(() => { if (!row.classList.contains("is-open")) open(row, width); }, () => {});
     const root = h("div", { class: "detail" }), cell = h("td", { colspan: heads.length }, root), line = h("tr", { class: "detail-row" }, cell);
     row.after(line);
     row.classList.add("is-open");
     row.querySelector("button.open").setAttribute("aria-expanded", "true");
     const inner = () => { const style = getComputedStyle(root); return root.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight); };
-    drawDetail(data, root, width || inner(), { same, goals });
-    line.redraw = () => drawDetail(data, root, inner(), { same, goals });
+    drawDetail(data, root, width || inner(), { same, tradeOff });
+    line.redraw = () => drawDetail(data, root, inner(), { same, tradeOff });
   }
   function close(row) {
     const line = detailOf(row);
@@ -54,7 +71,9 @@ function featureTable(read, { load = null, goals = null } = {}) {
     });
     for (const [, row, detail] of keyed) { body.append(row); if (detail) body.append(detail); }
     heads.forEach((each, i) => { if (i === column) each.setAttribute("aria-sort", way > 0 ? "ascending" : "descending"); else each.removeAttribute("aria-sort"); });
+    order = keyed.map(([, row]) => row);
     sorted = [column, way];
+    if (rows.length > limit) filter();
     by("order").value = String(column);
   }
   heads.forEach((head, column) => {
@@ -72,15 +91,17 @@ function featureTable(read, { load = null, goals = null } = {}) {
   function filter() {
     const words = by("find").value.toLowerCase().split(/\s+/).filter(Boolean);
     const level = by("level").value, least = +by("least").value, mark = by("mark").value;
-    let number = 0;
-    rows.forEach((row, i) => {
-      const fits = words.every((word) => texts[i].includes(word)) && (!level || row.dataset.level === level) && +row.dataset.sure >= least && (!mark || row.dataset.marks.split("|").includes(mark));
-      row.hidden = !fits;
-      const detail = detailOf(row);
-      if (detail) detail.hidden = !fits;
+    let number = 0, shown = 0;
+    for (const row of order) {
+      const fits = words.every((word) => texts[row.dataset.place].includes(word)) && (!level || row.dataset.level === level) && +row.dataset.sure >= least && (!mark || row.dataset.marks.split("|").includes(mark));
+      const isShown = fits && shown < limit, detail = detailOf(row);
+      row.hidden = !isShown;
+      if (detail) detail.hidden = !isShown;
       number += fits;
-    });
-    by("number").textContent = number === rows.length ? many(number, "feature") : `${number.toLocaleString("en")} of ${many(rows.length, "feature")}`;
+      shown += isShown;
+    }
+    const all = number === rows.length ? many(number, "feature") : `${number.toLocaleString("en")} of ${many(rows.length, "feature")}`;
+    by("number").textContent = shown < number ? `${all}; the first ${shown.toLocaleString("en")} are shown` : all;
     by("empty").hidden = number > 0;
   }
   tools.addEventListener("input", filter);
@@ -94,7 +115,7 @@ function featureTable(read, { load = null, goals = null } = {}) {
   }, { rootMargin: "400px" });
   function thumb(row) {
     const place = row.querySelector(".thumb"), data = read(row.dataset.place);
-    if (!data) return void (load && load(row.dataset.place).then(() => thumb(row)));
+    if (!data) return void (load && load(row.dataset.place).then(() => thumb(row), () => {}));
     const best = data.candidates[data.best ?? 0];
     if (!best || best.st === null || place.firstChild) return;
     const st = data.structures[best.st];
@@ -113,11 +134,11 @@ function featureTable(read, { load = null, goals = null } = {}) {
     }, 150);
   });
 
-  // On paper every feature that is not filtered out is open.
+  // On paper every feature that is not filtered out is open; of those that are fetched, what was open.
   let forPaper = [];
   addEventListener("beforeprint", () => {
-    forPaper = rows.filter((row) => !row.hidden && !row.classList.contains("is-open") && read(row.dataset.place));
-    rows.forEach((row) => { if (!row.hidden) thumb(row); });
+    forPaper = load ? [] : rows.filter((row) => !row.hidden && !row.classList.contains("is-open"));
+    if (!load) rows.forEach((row) => { if (!row.hidden) thumb(row); });
     forPaper.forEach((row) => open(row, PAPER));
   });
   addEventListener("afterprint", () => { forPaper.forEach(close); forPaper = []; });
@@ -127,6 +148,7 @@ function featureTable(read, { load = null, goals = null } = {}) {
     const row = /^#f\d+$/.test(location.hash) && by(location.hash.slice(1));
     if (!row) return;
     if (row.hidden) { tools.reset(); filter(); }
+    row.hidden = false;
     if (!row.classList.contains("is-open")) open(row);
     row.scrollIntoView();
   }
@@ -140,6 +162,7 @@ function featureTable(read, { load = null, goals = null } = {}) {
       for (const row of added) {
         body.append(row);
         rows.push(row);
+        order.push(row);
         texts.push(textOf(row));
         seen.observe(row);
       }

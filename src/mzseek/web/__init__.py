@@ -1,0 +1,1 @@
+"""The web server: HTTP API, jobs and worker processes over `mzseek.annotation.Annotator`."""

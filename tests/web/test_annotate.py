@@ -1,0 +1,175 @@
+"""Single requests: results are those of the command line and of Python, errors have codes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import mzseek as mz
+from mzseek.decision import regret
+from mzseek.export.json_array import annotation_object
+from mzseek.export.report import row_data
+from mzseek.web.models import Options, command_line
+
+from .conftest import CAFFEINE, PEAKS, SPECTRUM, submit, wait
+
+
+def post(client: TestClient, path: str, **body: Any) -> Any:
+    response = client.post(f"/api/v1/{path}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+@pytest.mark.slow
+def test_api_command_line_and_python_agree(
+    client: TestClient, measured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "END IONS\n".join(measured.split("END IONS\n")[:2]) + "END IONS\n"
+    monkeypatch.chdir(tmp_path)
+    Path("spectra.mgf").write_text(text)
+    found = mz.annotate("spectra.mgf", top=5, objective="tanimoto")
+    found.save("python.json")
+    command = ["spectra.mgf", "--top", "5", "--objective", "tanimoto", "--out", "cli.json"]
+    run = subprocess.run([sys.executable, "-m", "mzseek", "annotate", *command], check=False)
+    assert run.returncode == 0
+    expected = json.loads(Path("python.json").read_text())
+    assert json.loads(Path("cli.json").read_text()) == expected
+
+    answer = post(client, "annotate", text=text, options={"top": 5, "objective": "tanimoto"})
+    features = answer["features"]
+    rows = [feature.pop("row") for feature in features]
+    drawings = [feature.pop("drawing") for feature in features]
+    assert features == expected
+    assert rows[0] == json.loads(json.dumps(row_data(found[0])))
+    assert drawings[1]["name"] == expected[1]["feature"]
+    assert answer["command"].split()[:3] == ["mzseek", "annotate", "spectra.mgf"]
+
+    job = submit(client, text, "spectra.mgf", data={"options": '{"top":5,"objective":"tanimoto"}'})
+    assert wait(client, job)["state"] == "done"
+    assert client.get(f"/api/v1/jobs/{job}/results/json").json() == expected
+
+
+@pytest.mark.slow
+def test_peaks_are_a_spectrum_of_mgf(client: TestClient) -> None:
+    spectrum = mz.Spectrum(
+        *map(np.array, zip(*PEAKS, strict=True)), 195.0877, "[M+H]+", 1, "spectrum"
+    )
+    expected = annotation_object(mz.annotate(spectrum)[0])
+    (found,) = post(client, "annotate", **SPECTRUM)["features"]
+    assert found["candidates"] == json.loads(json.dumps(expected["candidates"]))
+    lines = "".join(f"{mz}\t{height}\n" for mz, height in PEAKS)
+    pasted = {"text": lines, "precursor_mz": 195.0877, "adduct": "[M+H]+"}
+    assert post(client, "annotate", **pasted)["features"] == [found]
+
+
+def test_candidates_of_a_request_are_the_only_ones(client: TestClient) -> None:
+    given = [CAFFEINE, "CCn1c(=O)[nH]c2ncn(C)c2c1=O"]
+    answer = post(client, "annotate", **SPECTRUM, candidates=given, options={"strict": True})
+    (feature,) = answer["features"]
+    assert {candidate["smiles"] for candidate in feature["candidates"]} == set(given)
+    assert "--database candidates.tsv" in answer["command"]
+
+
+def test_explain_search_and_decide(client: TestClient) -> None:
+    explained = post(client, "explain", **SPECTRUM, smiles=CAFFEINE)
+    assert (explained["formula"], explained["explained"]) == ("C8H10N4O2", 1.0)
+    assert [len(explained["peaks"]), len(explained["drawing"]["structures"])] == [4, 1]
+
+    for query in ("name=caffeine", "formula=O2N4C8H10", "mass=194.0804"):
+        found = client.get(f"/api/v1/database/search?{query}").json()
+        assert CAFFEINE in [molecule["smiles"] for molecule in found["molecules"]], query
+    matches = post(client, "library/search", **SPECTRUM, ppm=10, limit=3)["matches"]
+    assert matches[0]["smiles"] == CAFFEINE
+    assert len(matches) == 3
+
+    rows = [CAFFEINE, "CCn1c(=O)[nH]c2ncn(C)c2c1=O", "CCO"]
+    p = [0.4, 0.35, 0.25]
+    decided = post(client, "decide", smiles=rows, probabilities=[8, 7, 5])
+    bits = mz.fingerprints(rows, "morgan2")
+    assert decided["regret"]["hit"]["tanimoto"] == pytest.approx(
+        regret("hit", "tanimoto", bits, p), abs=1e-12
+    )
+    traded = post(client, "trade-off", smiles=rows, probabilities=p, similarity="cosine")
+    assert 0 <= traded["band"]["low"] <= traded["band"]["high"] <= 1
+    assert traded["expected"] == decided["expected"]
+
+
+ERRORS: list[tuple[str, dict[str, Any], int, str, str | None]] = [
+    ("annotate", {}, 422, "invalid", "peaks"),
+    ("annotate", {"peaks": PEAKS}, 422, "invalid", "precursor_mz"),
+    ("annotate", {"peaks": [], "precursor_mz": 195.0}, 422, "bad_spectrum", "peaks"),
+    ("annotate", {**SPECTRUM, "adduct": "[M+Xy]+"}, 422, "bad_spectrum", "adduct"),
+    ("annotate", {**SPECTRUM, "color": 1}, 422, "invalid", "color"),
+    ("annotate", {**SPECTRUM, "options": {"model": "/etc"}}, 422, "invalid", "options.model"),
+    ("annotate", {**SPECTRUM, "options": {"prior": "/etc/passwd"}}, 422, "invalid",
+     "options.prior"),
+    ("annotate", {**SPECTRUM, "options": {"ppm": "wide"}}, 422, "bad_option", "options.ppm"),
+    ("annotate", {**SPECTRUM, "options": {"database": "x"}}, 422, "unknown_database", "database"),
+    ("annotate", {**SPECTRUM, "options": {"library": ["x"]}}, 422, "unknown_library", "library"),
+    ("annotate", {"text": "what is this"}, 415, "unsupported_format", "text"),
+    ("annotate", {**SPECTRUM, "peaks": [[100.0, 1.0]] * 51}, 413, "too_many_peaks", "peaks"),
+    ("annotate", {**SPECTRUM, "candidates": ["C"] * 6}, 413, "too_many_candidates", "candidates"),
+    ("annotate", {**SPECTRUM, "candidates": ["C" * 101]}, 413, "smiles_too_long", "candidates"),
+    ("annotate", {**SPECTRUM, "candidates": ["not a molecule"]}, 415, "unsupported_format", None),
+    ("explain", {**SPECTRUM, "smiles": "C1"}, 422, "bad_molecule", "smiles"),
+    ("explain", {**SPECTRUM, "smiles": "C", "adduct": "[M+Q]+"}, 422, "bad_spectrum", "adduct"),
+    ("decide", {"smiles": ["C"], "probabilities": [0]}, 422, "bad_probabilities", "probabilities"),
+    ("decide", {"smiles": ["C"], "probabilities": [1, 2]}, 422, "bad_probabilities",
+     "probabilities"),
+    ("decide", {"smiles": ["C1"], "probabilities": [1]}, 422, "bad_molecule", "smiles"),
+    ("trade-off", {"job": "x", "feature": 0}, 404, "no_such_job", None),
+    ("library/search", {**SPECTRUM, "library": "x"}, 422, "unknown_library", "library"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code", "field"), ERRORS, ids=[f"{e[0]}-{e[3]}" for e in ERRORS]
+)
+def test_errors_have_codes(
+    client: TestClient, path: str, body: dict[str, Any], status: int, code: str, field: str | None
+) -> None:
+    response = client.post(f"/api/v1/{path}", json=body)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["field"]) == (status, code, field), error
+    assert error["message"]
+    assert "\n" not in error["message"]
+
+
+def test_errors_of_the_body(client: TestClient, measured: str) -> None:
+    def code(**request: Any) -> tuple[int, str]:
+        response = client.post("/api/v1/annotate", **request)
+        return response.status_code, response.json()["error"]["code"]
+
+    json_type = {"content-type": "application/json"}
+    assert code(content=b"{", headers=json_type) == (400, "bad_json")
+    assert code(content=b"a=1", headers={"content-type": "text/csv"}) == (
+        415, "unsupported_media_type",
+    )  # fmt: skip
+    assert code(json={"text": measured}) == (413, "too_many_spectra")
+    assert code(content=b" " * 200_001, headers=json_type) == (413, "body_too_large")
+    stream = (b" " * 50_000 for _ in range(5))  # without a length
+    assert code(content=stream, headers=json_type) == (413, "body_too_large")
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [("", "invalid"), ("name=a&mass=1", "invalid"), ("mass=-1", "invalid"),
+     ("name=+", "bad_query"), ("formula=Xx9", "bad_query"), ("smiles=C1", "bad_molecule"),
+     ("name=a&database=x", "unknown_database"), ("smiles=" + "C" * 101, "smiles_too_long")],
+)  # fmt: skip
+def test_errors_of_searches(client: TestClient, query: str, code: str) -> None:
+    response = client.get(f"/api/v1/database/search?{query}")
+    assert response.json()["error"]["code"] == code
+
+
+def test_the_command_line_states_the_options() -> None:
+    given = Options(ppm=5, adduct=("[M+H]+", "+[M+K]+"), top=100, database="hmdb", coverage=0.8)
+    assert command_line(["a b.mgf"], given.given()) == (
+        "mzseek annotate 'a b.mgf' --database hmdb --adduct '[M+H]+' --adduct '+[M+K]+' --ppm 5 "
+        "--coverage 0.8 --out answers"
+    )
