@@ -1,0 +1,268 @@
+"""Find peaks of a tandem spectrum that are no fragments of its precursor.
+
+Each kind of artefact has a function that returns which peaks it concerns; `artefacts` applies all
+of them. No candidates are needed, and a mass error of some tens of ppm does no harm: rules compare
+neighbouring peaks, or mass defects.
+
+**Impossible masses.** The mass defect of an ion (its mass minus the nearest whole number) lies
+between those of bromine and of alkanes, as does that of its neutral loss. Electronic noise has any
+mass. How much noise lies among the possible masses thus follows from the impossible ones, and so
+does the intensity below which most peaks are noise.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from mzseek.spectra.spectrum import Spectrum
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+ABOVE, IMPOSSIBLE, LOBE = "above the precursor", "impossible mass", "side lobe"
+ISOTOPE, BACKGROUND, NOISE = "isotope peak", "background line", "noise floor"
+REASONS = (ABOVE, IMPOSSIBLE, LOBE, ISOTOPE, BACKGROUND, NOISE)
+
+ISOLATION = 4.0  # m/z above the precursor that a wide isolation window, or its isotopes, reach
+_MOST_ABOVE = 0.5  # share of the intensity; with more, the precursor has several charges
+
+_DEFECT_LOW = -0.00106  # per Da: of Br2, the lowest
+_DEFECT_HIGH = 0.01565 / 14.01565  # per Da: of CH2
+_ION_SLACK = (0.015, 0.04)  # Da below and above; the second for hydrogens beyond CnH2n
+_LOSS_SLACK = (0.06, 0.06)  # Da: precursors are written with few decimals
+
+_LOBE_REACH, _LOBE_HEIGHT = 0.15, 0.03  # m/z, and share of the peak beside it
+_FAR_REACH, _FAR_HEIGHT = 0.7, 0.015  # beyond `_LOBE_REACH` no other formula is expected
+_SAME_DISTANCE, _SAME_HEIGHT = 0.25, 4.0  # of two lobes: relative difference, and ratio
+
+_CARBON_STEP, _HEAVIER_STEP = 1.003355, 1.9974  # 13C − 12C; 37Cl, 81Br and 34S, whose mean it is
+_STEP_ERROR = 0.003  # m/z: less than from an isotope to another hydrogen
+_CARBON_RATIO, _HEAVIER_RATIO = 0.0108, 1.1  # 13C over 12C; 81Br over 79Br, and some more
+_MASS_PER_CARBON, _LEAST_PER_CARBON = 19.0, 12.5  # Da: on average, and with the most carbon
+_RATIO_SPREAD = 1.4  # of measured isotope ratios
+_VISIBLE = 3.0  # times the lowest peak: isotope peaks that are expected above it
+_SEEN = 0.5  # share of these that is seen if the isolation window lets isotopes through
+
+_MIN_IMPOSSIBLE = 5  # peaks of impossible mass that a noise floor rests on
+_MOSTLY_NOISE = 0.7  # share of noise among the peaks below it
+_GRID = 0.02  # m/z
+
+
+def artefacts(spectrum: Spectrum, background: Sequence[float] = ()) -> tuple[str, ...]:
+    """Return for each peak why it is no fragment of the precursor; empty for all others.
+
+    Without a stated charge the precursor is taken for singly charged. If nothing would be left,
+    nothing is removed.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    background : sequence of float
+        m/z of background lines of the file.
+
+    Examples
+    --------
+    >>> mz = np.array([120.0808, 120.5, 121.0842, 166.0863, 310.2])
+    >>> intensities = np.array([100.0, 0.4, 8.0, 60.0, 3.0])
+    >>> artefacts(Spectrum(mz, intensities, 166.0863, "[M+H]+", 1, "phenylalanine"))
+    ('', 'impossible mass', 'isotope peak of m/z 120.0808', '', 'above the precursor')
+    """
+    mz, heights = spectrum.mz, spectrum.intensities
+    charges = max(abs(spectrum.charge or 1), 1)
+    reasons = [""] * len(mz)
+
+    def give(reason: str, flags: Flags, parents: Ints | None = None) -> None:
+        for index in np.flatnonzero(flags).tolist():
+            parent = "" if parents is None else f" of m/z {mz[parents[index]]:.4f}"
+            reasons[index] = reasons[index] or f"{reason}{parent}"
+
+    above = above_precursor(mz, heights, spectrum.precursor_mz, charges)
+    give(ABOVE, above)
+    lobe_parents = side_lobes(mz, heights, charges)
+    give(LOBE, lobe_parents >= 0, lobe_parents)
+    impossible = ~has_possible_mass(mz, spectrum.precursor_mz, charges) & ~above
+    give(IMPOSSIBLE, impossible)
+    left = ~above & ~impossible & (lobe_parents < 0)
+    isotope_parents = isotope_peaks(mz, heights, left, charges)
+    give(ISOTOPE, isotope_parents >= 0, isotope_parents)
+    give(BACKGROUND, _near(mz, background))
+    grass = impossible & (lobe_parents < 0)
+    low = below_noise(mz, heights, grass, left, spectrum.precursor_mz, charges)
+    give(NOISE, low)
+    return tuple(reasons) if not all(reasons) else ("",) * len(mz)
+
+
+def without(spectrum: Spectrum, reasons: Sequence[str]) -> Spectrum:
+    """Return a spectrum without the peaks that have a reason to be removed."""
+    kept = np.array([not reason for reason in reasons], np.bool_)
+    if kept.all():
+        return spectrum
+    return replace(spectrum, mz=spectrum.mz[kept], intensities=spectrum.intensities[kept])
+
+
+def count_reasons(reasons: Iterable[str]) -> Counter[str]:
+    """Count removed peaks by kind, a name of `REASONS`.
+
+    Examples
+    --------
+    >>> count_reasons(["", "isotope peak of m/z 120.0808", "noise floor", "noise floor"])
+    Counter({'noise floor': 2, 'isotope peak': 1})
+    """
+    return Counter(next(kind for kind in REASONS if text.startswith(kind)) for text in reasons if text)
+
+
+def above_precursor(mz: Floats, heights: Floats, precursor_mz: float, charges: int = 1) -> Flags:
+    """Return which peaks lie above the precursor's isolation window and its heaviest fragment.
+
+    None if they hold most of the intensity: then the precursor has more charges than stated.
+    Fragments of a multimer are lighter than it, as all others.
+    """
+    above = mz > precursor_mz * charges + ISOLATION
+    if heights[above].sum() > _MOST_ABOVE * heights.sum():
+        return np.zeros(len(mz), np.bool_)
+    return np.asarray(above)
+
+
+def has_possible_mass(mz: Floats, precursor_mz: float, charges: int = 1) -> Flags:
+    """Return which m/z some ion and its neutral loss can have, by their mass defects.
+
+    Examples
+    --------
+    >>> has_possible_mass(np.array([84.0808, 84.5, 129.9]), 130.0863).tolist()
+    [True, False, False]
+    """
+    possible = np.zeros(len(mz), np.bool_)
+    for charge in range(1, charges + 1):
+        mass = mz * charge
+        # With several charges a fragment is not complementary to one neutral loss.
+        loss = np.abs(precursor_mz - mass) if charges == 1 else np.zeros(len(mz))
+        possible |= _is_possible(mass, _ION_SLACK) & _is_possible(loss, _LOSS_SLACK)
+    return possible
+
+
+def _is_possible(mass: Floats, slack: tuple[float, float]) -> Flags:
+    """Whether a whole number lies so near below or above a mass that a formula can have it."""
+    low, high = _DEFECT_LOW * mass - slack[0], _DEFECT_HIGH * mass + slack[1]
+    return np.asarray(np.floor(mass - low) >= np.ceil(mass - high))
+
+
+def side_lobes(mz: Floats, heights: Floats, charges: int = 1) -> Ints:
+    """Return for each peak the index of the intense peak whose side lobe it is, −1 for none.
+
+    Near a peak, lobes are symmetric: a small peak counts if there is another one at the same
+    distance on the other side. Farther away, where no fragment of the same nominal mass is
+    expected, each much smaller peak counts.
+    """
+    parents = np.full(len(mz), -1, np.int64)
+    floor = heights.min(initial=np.inf) / _LOBE_HEIGHT
+    for parent in np.flatnonzero(heights >= floor).tolist():
+        low, high = np.searchsorted(mz, [mz[parent] - _FAR_REACH, mz[parent] + _FAR_REACH])
+        beside = np.arange(low, high)
+        beside = beside[heights[beside] <= _LOBE_HEIGHT * heights[parent]]
+        away = mz[beside] - mz[parent]
+        near = np.abs(away) <= _LOBE_REACH
+        mirrored = (
+            (np.abs(away[:, None] + away) <= _SAME_DISTANCE * np.abs(away)[:, None])
+            & (np.abs(np.log(heights[beside][:, None] / heights[beside])) <= np.log(_SAME_HEIGHT))
+            & near[:, None]
+            & near
+        ).any(1)
+        is_far = ~near & (heights[beside] <= _FAR_HEIGHT * heights[parent]) & (charges == 1)
+        lobes = beside[mirrored | is_far]
+        higher = (parents[lobes] < 0) | (heights[parents[lobes]] < heights[parent])
+        parents[lobes[higher]] = parent
+    return parents
+
+
+def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) -> Ints:
+    """Return for each peak the index of the peak whose isotope peak it is, −1 for none.
+
+    An isotope peak is one neutron heavier, and not higher than the carbon in a peak of this mass
+    gives; or two, for chlorine, bromine and sulphur. None counts unless most of those that are
+    expected are seen: the isolation window may have held the monoisotopic ion alone.
+
+    Parameters
+    ----------
+    mz, heights : float64 arrays
+    left : bool array
+        Which peaks are no other artefacts.
+    charges : int
+    """
+    parents = np.full(len(mz), -1, np.int64)
+    index = np.flatnonzero(left)
+    if not len(index):
+        return parents
+    visible = _VISIBLE * heights.min()
+    for charge in range(1, charges + 1):
+        carbon = _pairs(mz, heights, index, _CARBON_STEP / charge)
+        most = _RATIO_SPREAD * _CARBON_RATIO * charge * mz[carbon[0]] / _LEAST_PER_CARBON
+        carbon = carbon[:, heights[carbon[1]] <= most * heights[carbon[0]]]
+        expected = _CARBON_RATIO * charge * mz[index] / _MASS_PER_CARBON * heights[index] >= visible
+        expected &= ~np.isin(index, carbon[1])
+        seen = np.isin(index[expected], carbon[0])
+        if seen.sum() < max(_SEEN * expected.sum(), 1):
+            continue
+        heavier = _pairs(mz, heights, index, _HEAVIER_STEP / charge)
+        heavier = heavier[:, heights[heavier[1]] <= _HEAVIER_RATIO * heights[heavier[0]]]
+        for parent, child in np.concatenate([carbon, heavier], 1).T.tolist():
+            if parents[child] < 0:
+                parents[child] = parent
+    return parents
+
+
+def _pairs(mz: Floats, heights: Floats, index: Ints, step: float) -> Ints:
+    """Pairs of peaks of `index` that are a step apart, as two rows: the lighter and the heavier."""
+    own = mz[index]
+    low, high = np.searchsorted(own, own + step - _STEP_ERROR), np.searchsorted(
+        own, own + step + _STEP_ERROR
+    )
+    counts = np.maximum(high - low, 0)
+    lighter = np.repeat(np.arange(len(index)), counts)
+    heavier = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - low, counts)
+    return np.stack([index[lighter], index[heavier]])
+
+
+def below_noise(
+    mz: Floats,
+    heights: Floats,
+    impossible: Flags,
+    left: Flags,
+    precursor_mz: float,
+    charges: int = 1,
+) -> Flags:
+    """Return which peaks are below the intensity under which most peaks are noise.
+
+    Noise is taken to be evenly spread over m/z: from the peaks of impossible mass up to a height
+    follows how many of the others up to this height are noise as well.
+
+    Parameters
+    ----------
+    mz, heights : float64 arrays
+    impossible, left : bool arrays
+        Which peaks have an impossible mass, and which are no artefacts so far.
+    precursor_mz : float
+    charges : int
+    """
+    low = np.zeros(len(mz), np.bool_)
+    floors = np.sort(heights[impossible])[_MIN_IMPOSSIBLE - 1 :]
+    if not len(floors):
+        return low
+    grid = np.arange(mz.min(), mz.max(), _GRID)
+    share = has_possible_mass(grid, precursor_mz, charges).mean()
+    others = np.sort(heights[left])
+    below = np.searchsorted(others, floors, side="right")
+    noise = np.arange(_MIN_IMPOSSIBLE, _MIN_IMPOSSIBLE + len(floors)) * share / (1 - share)
+    is_noisy = (noise >= _MOSTLY_NOISE * below) & (below > 0)
+    if is_noisy.any():
+        low = left & (heights <= floors[is_noisy].max())
+    return low
+
+
+def _near(mz: Floats, lines: Sequence[float], ppm: float = 10.0) -> Flags:
+    if not len(lines):
+        return np.zeros(len(mz), np.bool_)
+    return np.asarray((np.abs(mz[:, None] / np.asarray(lines) - 1) <= ppm * 1e-6).any(1))
