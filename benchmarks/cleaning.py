@@ -50,8 +50,9 @@ def main() -> None:
     print(f"{spectra} spectra, {touched} of which lose peaks")
     for kind, number in peaks.most_common():
         print(
-            f"{kind}: {number} peaks ({number / peaks.total():.1%}), {intensity[kind] / spectra:.2%} "
-            f"of the intensity; fragments of the molecule: {explained[kind] / number:.1%}"
+            f"{kind}: {number} peaks ({number / peaks.total():.1%}), "
+            f"{intensity[kind] / spectra:.2%} of the intensity; "
+            f"fragments of the molecule: {explained[kind] / number:.1%}"
         )
 
 

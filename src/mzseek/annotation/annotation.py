@@ -200,7 +200,8 @@ class Annotation:
         Tolerance of peaks that candidates were scored with: the larger of `ppm` of the m/z and
         `least`.
     processed : Feature or None
-        The feature with its masses recalibrated, as it was scored; None where nothing was done.
+        The feature as it was scored, cleaned and with its masses recalibrated; None where nothing
+        was done.
     unmatched_scores : tuple of str
         Molecules (first InChIKey block) with external scores that are no candidates.
     """
@@ -264,14 +265,23 @@ class Annotation:
     def peaks_of(self, candidate: Candidate | None) -> tuple[tuple[Explanation, ...], ...]:
         """Return the peaks of each spectrum, with the fragments of a candidate that explain them.
 
-        Without a candidate no peak is explained. m/z are as measured, errors as recalibrated.
+        Without a candidate no peak is explained. m/z are as measured, errors as recalibrated;
+        removed peaks are not explained.
         """
         if candidate is not None and candidate.peaks:
             return candidate.peaks
         if self.processed is None:
             return explained_spectra(self.feature, candidate, self.ppm, self.least)
         explained = explained_spectra(self.processed, candidate, self.ppm, self.least)
-        return tuple(map(_as_measured, self.feature.spectra, explained))
+        spectra = self.feature.spectra
+        return tuple(map(_as_measured, spectra, explained, self.artefacts))
+
+    @property
+    def artefacts(self) -> tuple[tuple[str, ...], ...]:
+        """Why each peak of each spectrum was removed before scoring; empty for the others."""
+        if self.processed is not None and self.processed.artefacts:
+            return self.processed.artefacts
+        return tuple(("",) * len(spectrum) for spectrum in self.feature.spectra)
 
     def with_details(self, number: int) -> "Annotation":
         """Return it with peaks and structures of the first candidates by rank computed."""
@@ -392,11 +402,17 @@ def explained_spectra(
     return tuple(map(explained, feature.spectra))
 
 
-def _as_measured(spectrum: Spectrum, explained: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
-    """Return explained peaks under the m/z that were measured."""
+def _as_measured(
+    spectrum: Spectrum, explained: tuple[Explanation, ...], removed: tuple[str, ...]
+) -> tuple[Explanation, ...]:
+    """Return explained peaks under the m/z that were measured, and removed peaks among them."""
+    kept = iter(explained)
+    peaks = zip(spectrum.mz.tolist(), spectrum.intensities.tolist(), removed, strict=True)
     return tuple(
-        row if row.mz == mz else row._replace(mz=mz)
-        for row, mz in zip(explained, spectrum.mz.tolist(), strict=True)
+        Explanation(mz, intensity=intensity, removed=reason)
+        if reason
+        else next(kept)._replace(mz=mz)
+        for mz, intensity, reason in peaks
     )
 
 

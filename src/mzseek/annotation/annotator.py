@@ -64,6 +64,7 @@ from mzseek.parallel import Engine, LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import OpenedOnce
 from mzseek.spectra import Spectrum
+from mzseek.spectra.cleaning import count_reasons, describe_artefacts
 from mzseek.spectra.recalibration import describe_curves
 from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
 
@@ -82,7 +83,6 @@ MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
 _PEEKED = 100  # records at the beginning of each file that are looked at
 _SHOWN_SCORES = 5  # scored molecules that are no candidates, named in a line
-_MIDDLE_MZ, _COARSE = 200.0, 0.05  # m/z: wider tolerances are of low-resolution instruments
 _EXPLAINS_NOTHING, _FEW_EXPLAINED = 0.02, 5  # share of the intensity; fewer features tell nothing
 
 
@@ -307,7 +307,8 @@ class Annotator:
         if feature.measured:
             file_ppm = feature.spectra[0].peak_ppm
             tolerance |= {} if file_ppm is None else {"ppm": file_ppm}
-            processed, feature = feature, replace(feature, spectra=feature.measured, measured=())
+            processed = feature
+            feature = replace(feature, spectra=feature.measured, measured=(), artefacts=())
         return replace(
             annotation, feature=feature, processed=processed,
             notes=(*annotation.notes, *self.config.instrument_notes), **tolerance,
@@ -315,14 +316,8 @@ class Annotator:
 
     def recalibrate(self, features: Features) -> None:
         """Estimate the mass errors of files, which features then have taken off."""
-        if self.config.recalibrate == AUTO and not self._is_coarse:
+        if self.config.recalibrate == AUTO and not self.config.is_coarse:
             features.recalibrate(lambda sample: mass_error_curve(sample, self.source, self.config))
-
-    @property
-    def _is_coarse(self) -> bool:
-        """Whether peaks are searched within a tolerance of no high-resolution instrument."""
-        tolerance = self.config.peak_tolerance
-        return tolerance is not None and tolerance.of(_MIDDLE_MZ) > _COARSE
 
     def _query(self, feature: Feature) -> FeatureQuery | SkippedFeature:
         try:
@@ -498,6 +493,7 @@ class AnnotationRun(Iterator[Annotation]):
         self._explained: list[float] = []
         self._removed: Counter[str] = Counter()
         self._unmatched, self._first_unmatched = 0, list[tuple[str, str]]()
+        self._artefacts, self._peaks = Counter[str](), 0
         self._mismatches = self._with_mismatches = 0
         self._annotations = self._annotate()
 
@@ -553,6 +549,9 @@ class AnnotationRun(Iterator[Annotation]):
         if annotation.best is not None:
             self._explained.append(annotation.best.explained)
         self._removed.update(annotation.removed)
+        for reasons in annotation.artefacts:
+            self._artefacts.update(count_reasons(reasons))
+            self._peaks += len(reasons)
         self._unmatched += len(annotation.unmatched_scores)
         missing = _SHOWN_SCORES - len(self._first_unmatched)
         self._first_unmatched += [
@@ -569,6 +568,10 @@ class AnnotationRun(Iterator[Annotation]):
             "tables": self._named.metadata(),
             "recalibration": {
                 file: curve.to_dict() for file, curve in self.features.curves.items()
+            },
+            "cleaning": {
+                "peaks": self._peaks,
+                "removed": dict(sorted(self._artefacts.items())),
             },
             "renamed_features": self._named.renamed(),
             "scores": searched["scores"],
@@ -603,6 +606,7 @@ class AnnotationRun(Iterator[Annotation]):
             *(f"{note[0].upper()}{note[1:]}." for note in config.instrument_notes),
             *config.remarks,
             *describe_curves(self.features.curves),
+            *describe_artefacts(self._artefacts, self._peaks),
             *unexplained_remark(self._explained, config.peak_tolerance),
             *self._mismatch_lines(),
             *self._score_lines(),

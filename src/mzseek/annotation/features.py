@@ -1,7 +1,7 @@
 """Features: the spectra of one ion under the name the user knows."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.core.errors import Reason
 from mzseek.core.text import pluralize, visible
 from mzseek.spectra import Spectrum
+from mzseek.spectra.cleaning import artefacts, without
 from mzseek.spectra.recalibration import MassErrorCurve, tolerance_of
 from mzseek.spectra.records import SKIPPED_PEAKS, parse_time, time_in_seconds, with_time_unit
 from mzseek.spectra.spectrum import looks_like_profile, merge_duplicates
@@ -53,7 +54,10 @@ class Feature:
     notes : tuple of str
         What was done to its spectra and its name.
     measured : tuple of Spectrum
-        The spectra as the file has them, where `spectra` were recalibrated; else empty.
+        The spectra as the file has them, where `spectra` were cleaned or recalibrated; else empty.
+    artefacts : tuple of tuples of str
+        Of each measured spectrum why each peak was removed, empty for others
+        (`mzseek.spectra.cleaning.artefacts`); empty where nothing was removed.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Feature:
     repeated: int = 0
     notes: tuple[str, ...] = ()
     measured: tuple[Spectrum, ...] = ()
+    artefacts: tuple[tuple[str, ...], ...] = ()
 
     @property
     def records(self) -> int:
@@ -317,4 +322,13 @@ def recalibrated(feature: Feature, curve: MassErrorCurve | None, config: Annotat
     spectra = tuple(
         replace(curve.corrected(spectrum), peak_ppm=ppm) for spectrum in feature.spectra
     )
-    return replace(feature, spectra=spectra, measured=feature.spectra)
+    return replace(feature, spectra=spectra, measured=feature.measured or feature.spectra)
+
+
+def cleaned(feature: Feature, background: Sequence[float] = ()) -> Feature:
+    """Return a feature without peaks that are no fragments, given the background of its file."""
+    reasons = tuple(artefacts(spectrum, background) for spectrum in feature.spectra)
+    if not any(map(any, reasons)):
+        return feature
+    spectra = tuple(map(without, feature.spectra, reasons))
+    return replace(feature, spectra=spectra, measured=feature.spectra, artefacts=reasons)

@@ -14,6 +14,7 @@ from mzseek.annotation.config import OFF, AnnotateConfig
 from mzseek.annotation.features import (
     IN_MEMORY,
     Feature,
+    cleaned,
     distinct_spectra,
     feature_id,
     is_profile,
@@ -356,6 +357,8 @@ class Features:
                 feature = _feature(
                     held.pop(key), names, self._labels[file], self._name_of[key] in self._shared
                 )
+                if self.config.clean != OFF and not self.config.is_coarse:
+                    feature = cleaned(feature)
                 yield recalibrated(feature, self.curves.get(files[file]), self.config)
         else:
             if not held and not any(left.values()):

@@ -65,6 +65,12 @@ def annotation_object(annotation: Annotation) -> Any:
                 for rank, candidate in enumerate(annotation.ranked, 1)
             ],
             "matches": [_reference_object(match) for match in annotation.matches],
+            "removedPeaks": [
+                {"spectrum": spectrum.identifier, "mz": mz, "reason": reason}
+                for spectrum, reasons in zip(feature.spectra, annotation.artefacts, strict=True)
+                for mz, reason in zip(spectrum.mz.tolist(), reasons, strict=True)
+                if reason
+            ],
         }
     )
 

@@ -11,7 +11,7 @@ does the intensity below which most peaks are noise.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +28,7 @@ ISOTOPE, BACKGROUND, NOISE = "isotope peak", "background line", "noise floor"
 REASONS = (ABOVE, IMPOSSIBLE, LOBE, ISOTOPE, BACKGROUND, NOISE)
 
 ISOLATION = 4.0  # m/z above the precursor that a wide isolation window, or its isotopes, reach
-_MOST_ABOVE = 0.5  # share of the intensity; with more, the precursor has several charges
+_MOST = 0.5  # share of the intensity; with more, precursor or charge are not as stated
 
 _DEFECT_LOW = -0.00106  # per Da: of Br2, the lowest
 _DEFECT_HIGH = 0.01565 / 14.01565  # per Da: of CH2
@@ -50,13 +50,14 @@ _SEEN = 0.5  # share of these that is seen if the isolation window lets isotopes
 _MIN_IMPOSSIBLE = 5  # peaks of impossible mass that a noise floor rests on
 _MOSTLY_NOISE = 0.7  # share of noise among the peaks below it
 _GRID = 0.02  # m/z
+_COARSE_DIGITS, _COARSE_ROUNDING = 2, 1e-6  # decimals of m/z of low resolution
 
 
 def artefacts(spectrum: Spectrum, background: Sequence[float] = ()) -> tuple[str, ...]:
     """Return for each peak why it is no fragment of the precursor; empty for all others.
 
-    Without a stated charge the precursor is taken for singly charged. If nothing would be left,
-    nothing is removed.
+    Without a stated charge the precursor is taken for singly charged. Of spectra of low resolution,
+    whose m/z have at most two decimals, only peaks above the precursor are removed.
 
     Parameters
     ----------
@@ -82,18 +83,37 @@ def artefacts(spectrum: Spectrum, background: Sequence[float] = ()) -> tuple[str
 
     above = above_precursor(mz, heights, spectrum.precursor_mz, charges)
     give(ABOVE, above)
+    if (np.abs(mz - mz.round(_COARSE_DIGITS)) < _COARSE_ROUNDING).all():
+        return tuple(reasons)
     lobe_parents = side_lobes(mz, heights, charges)
     give(LOBE, lobe_parents >= 0, lobe_parents)
-    impossible = ~has_possible_mass(mz, spectrum.precursor_mz, charges) & ~above
+    is_lobe = lobe_parents >= 0
+    impossible = ~has_possible_mass(mz, spectrum.precursor_mz, charges) & ~above & ~is_lobe
+    impossible = _unless_most(impossible, heights)
     give(IMPOSSIBLE, impossible)
-    left = ~above & ~impossible & (lobe_parents < 0)
+    left = ~above & ~impossible & ~is_lobe
     isotope_parents = isotope_peaks(mz, heights, left, charges)
     give(ISOTOPE, isotope_parents >= 0, isotope_parents)
     give(BACKGROUND, _near(mz, background))
-    grass = impossible & (lobe_parents < 0)
-    low = below_noise(mz, heights, grass, left, spectrum.precursor_mz, charges)
-    give(NOISE, low)
+    give(NOISE, below_noise(mz, heights, impossible, left, spectrum.precursor_mz, charges))
     return tuple(reasons) if not all(reasons) else ("",) * len(mz)
+
+
+def describe_artefacts(counts: Mapping[str, int], peaks: int) -> list[str]:
+    """Return a line about the peaks of a run that were removed; none if there are none.
+
+    Examples
+    --------
+    >>> describe_artefacts({"isotope peak": 3, "noise floor": 1}, 20)[0][:53]
+    'Removed 4 of 20 peaks (isotope peak 3, noise floor 1)'
+    """
+    if not counts:
+        return []
+    shown = ", ".join(f"{reason} {number:,}" for reason, number in sorted(counts.items()))
+    return [
+        f"Removed {sum(counts.values()):,} of {peaks:,} peaks ({shown}): they are no fragments. "
+        "peaks.tsv has the reason of each; --clean off keeps them."
+    ]
 
 
 def without(spectrum: Spectrum, reasons: Sequence[str]) -> Spectrum:
@@ -112,7 +132,9 @@ def count_reasons(reasons: Iterable[str]) -> Counter[str]:
     >>> count_reasons(["", "isotope peak of m/z 120.0808", "noise floor", "noise floor"])
     Counter({'noise floor': 2, 'isotope peak': 1})
     """
-    return Counter(next(kind for kind in REASONS if text.startswith(kind)) for text in reasons if text)
+    return Counter(
+        next(kind for kind in REASONS if text.startswith(kind)) for text in reasons if text
+    )
 
 
 def above_precursor(mz: Floats, heights: Floats, precursor_mz: float, charges: int = 1) -> Flags:
@@ -122,9 +144,14 @@ def above_precursor(mz: Floats, heights: Floats, precursor_mz: float, charges: i
     Fragments of a multimer are lighter than it, as all others.
     """
     above = mz > precursor_mz * charges + ISOLATION
-    if heights[above].sum() > _MOST_ABOVE * heights.sum():
-        return np.zeros(len(mz), np.bool_)
-    return np.asarray(above)
+    return _unless_most(above, heights)
+
+
+def _unless_most(peaks: Flags, heights: Floats) -> Flags:
+    """Return the same peaks; none where they hold most of the intensity."""
+    if heights[peaks].sum() > _MOST * heights.sum():
+        return np.zeros(len(peaks), np.bool_)
+    return peaks
 
 
 def has_possible_mass(mz: Floats, precursor_mz: float, charges: int = 1) -> Flags:
@@ -217,8 +244,9 @@ def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) ->
 def _pairs(mz: Floats, heights: Floats, index: Ints, step: float) -> Ints:
     """Pairs of peaks of `index` that are a step apart, as two rows: the lighter and the heavier."""
     own = mz[index]
-    low, high = np.searchsorted(own, own + step - _STEP_ERROR), np.searchsorted(
-        own, own + step + _STEP_ERROR
+    low, high = (
+        np.searchsorted(own, own + step - _STEP_ERROR),
+        np.searchsorted(own, own + step + _STEP_ERROR),
     )
     counts = np.maximum(high - low, 0)
     lighter = np.repeat(np.arange(len(index)), counts)
