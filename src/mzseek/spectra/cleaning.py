@@ -45,7 +45,6 @@ _CARBON_RATIO, _HEAVIER_RATIO = 0.0108, 1.1  # 13C over 12C; 81Br over 79Br, and
 _MASS_PER_CARBON, _LEAST_PER_CARBON = 19.0, 12.5  # Da: on average, and with the most carbon
 _RATIO_SPREAD = 1.4  # of measured isotope ratios
 _VISIBLE = 3.0  # times the lowest peak: isotope peaks that are expected above it
-_SEEN = 0.5  # share of these that is seen if the isolation window lets isotopes through
 
 _MIN_IMPOSSIBLE = 5  # peaks of impossible mass that a noise floor rests on
 _MOSTLY_NOISE = 0.7  # share of noise among the peaks below it
@@ -209,8 +208,8 @@ def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) ->
     """Return for each peak the index of the peak whose isotope peak it is, −1 for none.
 
     An isotope peak is one neutron heavier, and not higher than the carbon in a peak of this mass
-    gives; or two, for chlorine, bromine and sulphur. None counts unless most of those that are
-    expected are seen: the isolation window may have held the monoisotopic ion alone.
+    gives; or two, for chlorine, bromine and sulphur. None counts if more are missing than seen, of
+    those that are expected: the isolation window may have held the monoisotopic ion alone.
 
     Parameters
     ----------
@@ -229,9 +228,8 @@ def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) ->
         most = _RATIO_SPREAD * _CARBON_RATIO * charge * mz[carbon[0]] / _LEAST_PER_CARBON
         carbon = carbon[:, heights[carbon[1]] <= most * heights[carbon[0]]]
         expected = _CARBON_RATIO * charge * mz[index] / _MASS_PER_CARBON * heights[index] >= visible
-        expected &= ~np.isin(index, carbon[1])
-        seen = np.isin(index[expected], carbon[0])
-        if seen.sum() < max(_SEEN * expected.sum(), 1):
+        missing = expected & ~np.isin(index, carbon)
+        if len(np.unique(carbon[0])) < max(missing.sum(), 1):
             continue
         heavier = _pairs(mz, heights, index, _HEAVIER_STEP / charge)
         heavier = heavier[:, heights[heavier[1]] <= _HEAVIER_RATIO * heights[heavier[0]]]
