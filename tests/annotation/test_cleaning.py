@@ -73,6 +73,7 @@ def test_tables_and_run_json_name_what_was_removed(config, measured, tmp_path):
     assert run["cleaning"] == {
         "peaks": 5,
         "removed": {"above the precursor": 1, "impossible mass": 1},
+        "background_mz": {},
     }
     assert any(line.startswith("Removed 2 of 5 peaks") for line in done.messages)
 

@@ -1,5 +1,7 @@
 """Peaks that are no fragments, and fragments that stay."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,12 +15,14 @@ from mzseek.spectra import Spectrum
 from mzseek.spectra.augmentation import Contaminants, Corruption
 from mzseek.spectra.cleaning import (
     artefacts,
+    background_lines,
     count_reasons,
     has_possible_mass,
     isotope_peaks,
     side_lobes,
     without,
 )
+from mzseek.spectra.recalibration import MassErrorCurve, MassErrors
 
 PROTON = 1.00727645
 
@@ -73,7 +77,7 @@ def test_isotope_peaks_need_the_step_and_the_height_and_others():
     isotopes = np.array([100.0, 6.0, 80.0, 8.0])
     assert isotope_peaks(mz, isotopes, everything).tolist() == [-1, 0, -1, 2]
     # Another hydrogen, and a peak that carbon cannot make so high.
-    hydrogen = mz + [0, 0.00447, 0, 0]
+    hydrogen = mz + np.array([0, 0.00447, 0, 0])
     assert isotope_peaks(hydrogen, isotopes, everything).tolist() == [-1, -1, -1, 2]
     too_high = np.array([100.0, 60.0, 80.0, 8.0])
     assert isotope_peaks(mz, too_high, everything).tolist() == [-1, -1, -1, 2]
@@ -107,6 +111,29 @@ def test_background_lines_are_those_of_the_file():
     assert artefacts(plain, [84.9595]) == ("background line", "", "")
 
 
+def test_background_lines_are_common_and_no_fragments():
+    precursors = 150.0 + 7.05 * np.arange(30)
+    spectra = [
+        spectrum([(84.9594, 2.0), (91.0542, 5.0), (100.05 + n, 9.0)], precursor)
+        for n, precursor in enumerate(precursors)
+    ]
+
+    def errors(mz, spectrum_of, ppm):
+        number = len(spectrum_of)
+        return MassErrors(
+            np.full(number, mz), np.array(spectrum_of), np.ones(number, np.int64),
+            np.full(number, ppm), np.ones(number),
+        )  # fmt: skip
+
+    tropylium = errors(91.0542, range(20), 1.0)
+    assert background_lines(spectra, tropylium) == (84.9594,)
+    assert background_lines(spectra, errors(91.0542, range(20), 30.0)) == (84.9594, 91.0542)
+    curve = MassErrorCurve((100.0,), (30.0,), 500, 50, 12.0, 4.0)
+    assert background_lines(spectra, errors(91.0542, range(20), 30.0), curve) == (84.9594,)
+    related = [replace(each, precursor_mz=300.1) for each in spectra]
+    assert background_lines(related, tropylium) == ()
+
+
 def test_without_drops_what_has_a_reason():
     one = spectrum([(100.05, 9.0), (150.06, 5.0)], 200.1)
     assert without(one, ("", "")) is one
@@ -119,7 +146,8 @@ def test_any_spectrum_keeps_a_peak(seed):
     mz = np.unique(rng.uniform(20, 600, rng.integers(1, 60)).round(4))
     one = Spectrum(mz, rng.lognormal(0, 3, len(mz)), rng.uniform(50, 600), None, 1, "a")
     found = artefacts(one)
-    assert len(found) == len(one) and not all(found)
+    assert len(found) == len(one)
+    assert not all(found)
     assert count_reasons(found).total() == sum(map(bool, found))
 
 

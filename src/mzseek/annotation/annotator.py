@@ -36,7 +36,7 @@ from mzseek.annotation.features import Feature
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.query import FeatureQuery, ask
 from mzseek.annotation.reading import Features, Named, SpectrumFiles, SpectrumList
-from mzseek.annotation.recalibration import mass_error_curve
+from mzseek.annotation.recalibration import file_errors
 from mzseek.annotation.references import Neighbours, add_library_candidates, neighbours
 from mzseek.annotation.scoring import mode_of, peak_tolerance, score_with_background
 from mzseek.bundle import Bundle
@@ -315,9 +315,9 @@ class Annotator:
         )  # fmt: skip
 
     def recalibrate(self, features: Features) -> None:
-        """Estimate the mass errors of files, which features then have taken off."""
-        if self.config.recalibrate == AUTO and not self.config.is_coarse:
-            features.recalibrate(lambda sample: mass_error_curve(sample, self.source, self.config))
+        """Estimate mass errors and background of files, which features then have taken off."""
+        if AUTO in (self.config.recalibrate, self.config.clean) and not self.config.is_coarse:
+            features.recalibrate(lambda sample: file_errors(sample, self.source, self.config))
 
     def _query(self, feature: Feature) -> FeatureQuery | SkippedFeature:
         try:
@@ -572,6 +572,9 @@ class AnnotationRun(Iterator[Annotation]):
             "cleaning": {
                 "peaks": self._peaks,
                 "removed": dict(sorted(self._artefacts.items())),
+                "background_mz": {
+                    file: list(lines) for file, lines in self.features.background.items()
+                },
             },
             "renamed_features": self._named.renamed(),
             "scores": searched["scores"],

@@ -17,6 +17,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.core.ragged import Ragged
+from mzseek.spectra.recalibration import MassErrorCurve, MassErrors
 from mzseek.spectra.spectrum import Spectrum
 
 Floats = npt.NDArray[np.float64]
@@ -49,6 +51,9 @@ _VISIBLE = 3.0  # times the lowest peak: isotope peaks that are expected above i
 _MIN_IMPOSSIBLE = 5  # peaks of impossible mass that a noise floor rests on
 _MOSTLY_NOISE = 0.7  # share of noise among the peaks below it
 _GRID = 0.02  # m/z
+_LINE_PPM = 10.0
+_LINE_SHARE, _LINE_PRECURSORS = 0.1, 10  # of spectra, and different nominal masses, with a line
+_LINE_EXPLAINED = 0.1  # share of these whose candidates explain it, at most
 _COARSE_DIGITS, _COARSE_ROUNDING = 2, 1e-6  # decimals of m/z of low resolution
 
 
@@ -288,7 +293,51 @@ def below_noise(
     return low
 
 
-def _near(mz: Floats, lines: Sequence[float], ppm: float = 10.0) -> Flags:
+def background_lines(
+    spectra: Sequence[Spectrum], errors: MassErrors, curve: MassErrorCurve | None = None
+) -> tuple[float, ...]:
+    """Return the m/z that many spectra of a file have and that no fragment explains.
+
+    A line counts if a tenth of the spectra have it, which are of ten precursors or more, and the
+    candidates of no more than a tenth of these have a fragment of its mass: small ions that many
+    molecules form are explained by their candidates.
+
+    Parameters
+    ----------
+    spectra : sequence of Spectrum
+        Of one file.
+    errors : MassErrors
+        Of their peaks, against fragments of some candidates of each.
+    curve : MassErrorCurve, optional
+        The mass error of the file.
+    """
+    if not spectra:
+        return ()
+    mz = np.concatenate([spectrum.mz for spectrum in spectra])
+    of = np.repeat(np.arange(len(spectra)), [len(spectrum) for spectrum in spectra])
+    precursors = np.array([round(spectrum.precursor_mz) for spectrum in spectra])
+    # An explained peak has a fragment within the tolerance of the recalibrated m/z.
+    centre = 0.0 if curve is None else np.repeat(curve.error_at(errors.mz), errors.counts)
+    is_near = Ragged(errors.counts).any(np.abs(errors.ppm - centre) <= _LINE_PPM)
+    explained_mz, explained_of = errors.mz[is_near], errors.spectrum[is_near]
+    order = np.argsort(mz, kind="stable")
+    mz, of = mz[order], of[order]
+    lines = []
+    gaps = np.flatnonzero(np.diff(mz) > _LINE_PPM * 1e-6 * mz[:-1]) + 1
+    for low, high in zip([0, *gaps.tolist()], [*gaps.tolist(), len(mz)], strict=True):
+        members = np.unique(of[low:high])
+        if (
+            len(members) < _LINE_SHARE * len(spectra)
+            or len(np.unique(precursors[members])) < _LINE_PRECURSORS
+        ):
+            continue
+        inside = (explained_mz >= mz[low] - 1e-6) & (explained_mz <= mz[high - 1] + 1e-6)
+        if len(np.unique(explained_of[inside])) <= _LINE_EXPLAINED * len(members):
+            lines.append(float(np.median(mz[low:high])))
+    return tuple(lines)
+
+
+def _near(mz: Floats, lines: Sequence[float]) -> Flags:
     if not len(lines):
         return np.zeros(len(mz), np.bool_)
-    return np.asarray((np.abs(mz[:, None] / np.asarray(lines) - 1) <= ppm * 1e-6).any(1))
+    return np.asarray((np.abs(mz[:, None] / np.asarray(lines) - 1) <= _LINE_PPM * 1e-6).any(1))
