@@ -40,6 +40,7 @@ _LOSS_SLACK = (0.06, 0.06)  # Da: precursors are written with few decimals
 _LOBE_REACH, _LOBE_HEIGHT = 0.15, 0.03  # m/z, and share of the peak beside it
 _FAR_REACH, _FAR_HEIGHT = 0.7, 0.015  # beyond `_LOBE_REACH` no other formula is expected
 _SAME_DISTANCE, _SAME_HEIGHT = 0.25, 4.0  # of two lobes: relative difference, and ratio
+_MOST_LOBES = 50  # peaks so near to another; more are points of a profile
 
 _CARBON_STEP, _HEAVIER_STEP = 1.003355, 1.9974  # 13C − 12C; 37Cl, 81Br and 34S, whose mean it is
 _STEP_ERROR = 0.003  # m/z: less than from an isotope to another hydrogen
@@ -50,7 +51,7 @@ _VISIBLE = 3.0  # times the lowest peak: isotope peaks that are expected above i
 
 _MIN_IMPOSSIBLE = 5  # peaks of impossible mass that a noise floor rests on
 _MOSTLY_NOISE = 0.7  # share of noise among the peaks below it
-_GRID = 0.02  # m/z
+_GRID = 0.0873  # m/z: in no simple ratio to a whole number
 _LINE_PPM = 10.0
 _LINE_SHARE, _LINE_PRECURSORS = 0.1, 10  # of spectra, and different nominal masses, with a line
 _LINE_EXPLAINED = 0.1  # share of these whose candidates explain it, at most
@@ -189,24 +190,32 @@ def side_lobes(mz: Floats, heights: Floats, charges: int = 1) -> Ints:
     expected, each much smaller peak counts.
     """
     parents = np.full(len(mz), -1, np.int64)
-    floor = heights.min(initial=np.inf) / _LOBE_HEIGHT
-    for parent in np.flatnonzero(heights >= floor).tolist():
-        low, high = np.searchsorted(mz, [mz[parent] - _FAR_REACH, mz[parent] + _FAR_REACH])
-        beside = np.arange(low, high)
-        beside = beside[heights[beside] <= _LOBE_HEIGHT * heights[parent]]
-        away = mz[beside] - mz[parent]
-        near = np.abs(away) <= _LOBE_REACH
-        mirrored = (
-            (np.abs(away[:, None] + away) <= _SAME_DISTANCE * np.abs(away)[:, None])
-            & (np.abs(np.log(heights[beside][:, None] / heights[beside])) <= np.log(_SAME_HEIGHT))
-            & near[:, None]
-            & near
-        ).any(1)
-        is_far = ~near & (heights[beside] <= _FAR_HEIGHT * heights[parent]) & (charges == 1)
-        lobes = beside[mirrored | is_far]
-        higher = (parents[lobes] < 0) | (heights[parents[lobes]] < heights[parent])
-        parents[lobes[higher]] = parent
+    low, high = (np.searchsorted(mz, mz + reach) for reach in (-_FAR_REACH, _FAR_REACH))
+    counts = np.where(high - low <= _MOST_LOBES, high - low, 0)
+    parent = np.repeat(np.arange(len(mz)), counts)
+    beside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - low, counts)
+    small = heights[beside] <= _LOBE_HEIGHT * heights[parent]
+    parent, beside = parent[small], beside[small]
+    away = mz[beside] - mz[parent]
+    is_near = np.abs(away) <= _LOBE_REACH
+    is_lobe = ~is_near & (heights[beside] <= _FAR_HEIGHT * heights[parent]) & (charges == 1)
+    sides = np.zeros((2, len(mz)), np.bool_)
+    sides[(away > 0).astype(np.int64)[is_near], parent[is_near]] = True
+    for one in np.flatnonzero(sides.all(0)).tolist():
+        rows = np.flatnonzero(is_near & (parent == one))
+        is_lobe[rows] = _have_mirror_images(away[rows], heights[beside[rows]])
+    # Of several intense peaks the highest.
+    parent, beside = parent[is_lobe], beside[is_lobe]
+    order = np.argsort(heights[parent], kind="stable")
+    parents[beside[order]] = parent[order]
     return parents
+
+
+def _have_mirror_images(away: Floats, heights: Floats) -> Flags:
+    """Return which small peaks have a similar one at the same distance on the other side."""
+    distance = np.abs(away[:, None] + away) <= _SAME_DISTANCE * np.abs(away)[:, None]
+    height = np.abs(np.log(heights[:, None] / heights)) <= np.log(_SAME_HEIGHT)
+    return np.asarray((distance & height).any(1))
 
 
 def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) -> Ints:
@@ -229,14 +238,14 @@ def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) ->
         return parents
     visible = _VISIBLE * heights.min()
     for charge in range(1, charges + 1):
-        carbon = _pairs(mz, heights, index, _CARBON_STEP / charge)
+        carbon = _pairs(mz, index, _CARBON_STEP / charge)
         most = _RATIO_SPREAD * _CARBON_RATIO * charge * mz[carbon[0]] / _LEAST_PER_CARBON
         carbon = carbon[:, heights[carbon[1]] <= most * heights[carbon[0]]]
         expected = _CARBON_RATIO * charge * mz[index] / _MASS_PER_CARBON * heights[index] >= visible
         missing = expected & ~np.isin(index, carbon)
         if len(np.unique(carbon[0])) < max(missing.sum(), 1):
             continue
-        heavier = _pairs(mz, heights, index, _HEAVIER_STEP / charge)
+        heavier = _pairs(mz, index, _HEAVIER_STEP / charge)
         heavier = heavier[:, heights[heavier[1]] <= _HEAVIER_RATIO * heights[heavier[0]]]
         for parent, child in np.concatenate([carbon, heavier], 1).T.tolist():
             if parents[child] < 0:
@@ -244,17 +253,15 @@ def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) ->
     return parents
 
 
-def _pairs(mz: Floats, heights: Floats, index: Ints, step: float) -> Ints:
+def _pairs(mz: Floats, index: Ints, step: float) -> Ints:
     """Pairs of peaks of `index` that are a step apart, as two rows: the lighter and the heavier."""
     own = mz[index]
-    low, high = (
-        np.searchsorted(own, own + step - _STEP_ERROR),
-        np.searchsorted(own, own + step + _STEP_ERROR),
-    )
-    counts = np.maximum(high - low, 0)
-    lighter = np.repeat(np.arange(len(index)), counts)
-    heavier = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - low, counts)
-    return np.stack([index[lighter], index[heavier]])
+    after = np.searchsorted(own, own + step).clip(1, max(len(own) - 1, 1))
+    pair = np.stack([after - 1, after]).clip(0, len(own) - 1)
+    away = np.abs(own[pair] - own - step)
+    nearest = np.where(away[0] <= away[1], pair[0], pair[1])
+    near = away.min(0) <= _STEP_ERROR
+    return np.stack([index[near], index[nearest[near]]])
 
 
 def below_noise(
@@ -324,7 +331,9 @@ def background_lines(
     mz, of = mz[order], of[order]
     lines = []
     gaps = np.flatnonzero(np.diff(mz) > _LINE_PPM * 1e-6 * mz[:-1]) + 1
-    for low, high in zip([0, *gaps.tolist()], [*gaps.tolist(), len(mz)], strict=True):
+    starts, ends = np.r_[0, gaps], np.r_[gaps, len(mz)]
+    is_frequent = ends - starts >= _LINE_SHARE * len(spectra)
+    for low, high in zip(starts[is_frequent], ends[is_frequent], strict=True):
         members = np.unique(of[low:high])
         if (
             len(members) < _LINE_SHARE * len(spectra)
