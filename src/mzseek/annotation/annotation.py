@@ -306,8 +306,8 @@ class Annotation:
         pandas.DataFrame
             One row a peak: ``spectrum``, ``mz``, ``intensity``, ``relative`` (to the strongest peak
             of its spectrum), and of explained peaks ``formula``, ``error_ppm``, ``charge``,
-            ``bonds`` broken, ``hydrogens`` moved and the ``fragment`` as SMILES. A feature without
-            candidates has unexplained peaks only.
+            ``bonds`` broken, ``hydrogens`` moved and the ``fragment`` as SMILES; ``removed`` is why
+            a peak was not scored. A feature without candidates has unexplained peaks only.
 
         Raises
         ------
@@ -330,6 +330,7 @@ class Annotation:
                 "relative": [peak.intensity / strongest(s.intensities) for s, peak in rows],
                 **{name: [getattr(peak, name) for _, peak in rows] for name in copied},
                 "fragment": [fragments.smiles(peak.atoms) or None for _, peak in rows],
+                "removed": [peak.removed or None for _, peak in rows],
             }
         ).to_frame()
 
