@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.chem.adducts import ELECTRON_MASS, ELEMENT_MASSES
 from mzseek.core.ragged import Ragged
 from mzseek.spectra.recalibration import MassErrorCurve, MassErrors
 from mzseek.spectra.spectrum import Spectrum
@@ -55,6 +56,7 @@ _GRID = 0.0873  # m/z: in no simple ratio to a whole number
 _LINE_PPM = 10.0
 _LINE_SHARE, _LINE_PRECURSORS = 0.1, 10  # of spectra, and different nominal masses, with a line
 _LINE_EXPLAINED = 0.1  # share of these whose candidates explain it, at most
+_USUAL_COUNTS = {"N": 5, "O": 8, "P": 1, "S": 1, "F": 3, "Cl": 2}  # atoms, at most
 _COARSE_DIGITS, _COARSE_ROUNDING = 2, 1e-6  # decimals of m/z of low resolution
 
 
@@ -72,10 +74,10 @@ def artefacts(spectrum: Spectrum, background: Sequence[float] = ()) -> tuple[str
 
     Examples
     --------
-    >>> mz = np.array([120.0808, 120.5, 121.0842, 166.0863, 310.2])
-    >>> intensities = np.array([100.0, 0.4, 8.0, 60.0, 3.0])
+    >>> mz = np.array([120.0808, 121.0842, 140.5, 166.0863, 310.2])
+    >>> intensities = np.array([100.0, 8.0, 0.4, 60.0, 3.0])
     >>> artefacts(Spectrum(mz, intensities, 166.0863, "[M+H]+", 1, "phenylalanine"))
-    ('', 'impossible mass', 'isotope peak of m/z 120.0808', '', 'above the precursor')
+    ('', 'isotope peak of m/z 120.0808', 'impossible mass', '', 'above the precursor')
     """
     mz, heights = spectrum.mz, spectrum.intensities
     charges = max(abs(spectrum.charge or 1), 1)
@@ -305,9 +307,10 @@ def background_lines(
 ) -> tuple[float, ...]:
     """Return the m/z that many spectra of a file have and that no fragment explains.
 
-    A line counts if a tenth of the spectra have it, which are of ten precursors or more, and the
-    candidates of no more than a tenth of these have a fragment of its mass: small ions that many
-    molecules form are explained by their candidates.
+    A line counts if a tenth of the spectra have it, which are of ten precursors or more, the
+    candidates of no more than a tenth of these have a fragment of its mass, and it is of no usual
+    formula. Small ions that many molecules form are thus kept, radicals (which are not compared)
+    and unknown ones included.
 
     Parameters
     ----------
@@ -341,9 +344,34 @@ def background_lines(
         ):
             continue
         inside = (explained_mz >= mz[low] - 1e-6) & (explained_mz <= mz[high - 1] + 1e-6)
-        if len(np.unique(explained_of[inside])) <= _LINE_EXPLAINED * len(members):
-            lines.append(float(np.median(mz[low:high])))
+        line = float(np.median(mz[low:high]))
+        if len(np.unique(explained_of[inside])) > _LINE_EXPLAINED * len(members):
+            continue
+        error = 0.0 if curve is None else float(curve.error_at(np.array([line]))[0])
+        polarity = -1 if spectra[members[0]].polarity < 0 else 1
+        if not _has_usual_formula(line / (1 + error * 1e-6), polarity):
+            lines.append(line)
     return tuple(lines)
+
+
+def _has_usual_formula(mz: float, polarity: int) -> bool:
+    """Whether an ion of C, H, N, O and a few P, S, F or Cl has an m/z within the tolerance.
+
+    Examples
+    --------
+    >>> [_has_usual_formula(mz, 1) for mz in (91.0542, 128.0621, 84.9594)]
+    [True, True, False]
+    """
+    mass = mz + polarity * ELECTRON_MASS
+    counts = [np.arange(most + 1) for most in (int(mass / 12), *_USUAL_COUNTS.values())]
+    masses = [12.0, *(ELEMENT_MASSES[element] for element in _USUAL_COUNTS)]
+    grids = np.meshgrid(*counts, indexing="ij", sparse=True)
+    left = mass - sum(number * each for number, each in zip(grids, masses, strict=True))
+    hydrogens = np.rint(left / ELEMENT_MASSES["H"])
+    carbon, nitrogen = grids[0], grids[1]
+    is_possible = (hydrogens >= 0) & (hydrogens <= 2 * carbon + nitrogen + 4)
+    is_near = np.abs(left - hydrogens * ELEMENT_MASSES["H"]) <= _LINE_PPM * 1e-6 * mz
+    return bool((is_possible & is_near).any())
 
 
 def _near(mz: Floats, lines: Sequence[float]) -> Flags:
