@@ -53,6 +53,7 @@ def test_extreme_formulas_are_possible(formula):
 def test_ions_of_two_charges_may_be_at_half_masses():
     assert not has_possible_mass(np.array([150.55]), 400.2).any()
     assert has_possible_mass(np.array([150.55]), 400.2, charges=2).all()
+    assert has_possible_mass(np.array([150.17]), 400.2, charges=50).all()
     found = artefacts(spectrum([(300.1, 10.0), (550.3, 9.0), (900.4, 1.0)], 400.2, charge=2))
     assert found == ("", "", "above the precursor")
     assert artefacts(spectrum([(300.1, 10.0), (550.3, 9.0)], 400.2)) == ("", "above the precursor")

@@ -33,6 +33,7 @@ REASONS = (ABOVE, IMPOSSIBLE, LOBE, ISOTOPE, BACKGROUND, NOISE)
 ISOLATION = 4.0  # m/z above the precursor that a wide isolation window, or its isotopes, reach
 _MOST = 0.5  # share of the intensity; with more, precursor or charge are not as stated
 
+_MOST_CHARGES = 3
 _DEFECT_LOW = -0.00106  # per Da: of Br2, the lowest
 _DEFECT_HIGH = 0.01565 / 14.01565  # per Da: of CH2
 _ION_SLACK = (0.015, 0.04)  # Da below and above; the second for hydrogens beyond CnH2n
@@ -52,6 +53,7 @@ _VISIBLE = 3.0  # times the lowest peak: isotope peaks that are expected above i
 
 _MIN_IMPOSSIBLE = 5  # peaks of impossible mass that a noise floor rests on
 _MOSTLY_NOISE = 0.7  # share of noise among the peaks below it
+_MOST_POSSIBLE = 0.8  # share of possible masses: above it, impossible ones tell little of noise
 _GRID = 0.0873  # m/z: in no simple ratio to a whole number
 _LINE_PPM = 10.0
 _LINE_SHARE, _LINE_PRECURSORS = 0.1, 10  # of spectra, and different nominal masses, with a line
@@ -164,11 +166,15 @@ def _unless_most(peaks: Flags, heights: Floats) -> Flags:
 def has_possible_mass(mz: Floats, precursor_mz: float, charges: int = 1) -> Flags:
     """Return which m/z some ion and its neutral loss can have, by their mass defects.
 
+    All, for precursors of many charges: some fragment ion can be anywhere.
+
     Examples
     --------
     >>> has_possible_mass(np.array([84.0808, 84.5, 129.9]), 130.0863).tolist()
     [True, False, False]
     """
+    if charges > _MOST_CHARGES:
+        return np.ones(len(mz), np.bool_)
     possible = np.zeros(len(mz), np.bool_)
     for charge in range(1, charges + 1):
         mass = mz * charge
@@ -239,7 +245,7 @@ def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) ->
     if not len(index):
         return parents
     visible = _VISIBLE * heights.min()
-    for charge in range(1, charges + 1):
+    for charge in range(1, min(charges, _MOST_CHARGES) + 1):
         carbon = _pairs(mz, index, _CARBON_STEP / charge)
         most = _RATIO_SPREAD * _CARBON_RATIO * charge * mz[carbon[0]] / _LEAST_PER_CARBON
         carbon = carbon[:, heights[carbon[1]] <= most * heights[carbon[0]]]
@@ -293,6 +299,8 @@ def below_noise(
         return low
     grid = np.arange(mz.min(), mz.max(), _GRID)
     share = has_possible_mass(grid, precursor_mz, charges).mean()
+    if share > _MOST_POSSIBLE:
+        return low
     others = np.sort(heights[left])
     below = np.searchsorted(others, floors, side="right")
     noise = np.arange(_MIN_IMPOSSIBLE, _MIN_IMPOSSIBLE + len(floors)) * share / (1 - share)
