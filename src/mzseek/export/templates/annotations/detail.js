@@ -7,7 +7,7 @@ function explains(data, candidate) {
   return [
     h("b", {}, called(candidate)), ` explains ${own} of ${data.all > drawn ? `the ${drawn} peaks drawn` : many(drawn, "peak")}; beside the precursor ${many(candidate.count, "peak")} with ${percent(candidate.explained)} of the intensity. `,
     data.removed.length ? `${many(data.removed.length, "peak")} drawn dashed ${data.removed.length === 1 ? "was" : "were"} removed before scoring. ` : "",
-    !left.length ? "All other peaks above 2 % are explained." : `Not explained: ${strongest}${left.length > 4 ? ` and ${left.length - 4} more above 2 %` : ""}.`,
+    !left.length ? `All ${data.removed.length ? "other " : ""}peaks above 2 % are explained.` : `Not explained: ${strongest}${left.length > 4 ? ` and ${left.length - 4} more above 2 %` : ""}.`,
   ];
 }
 
