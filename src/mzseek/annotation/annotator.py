@@ -502,7 +502,7 @@ class AnnotationRun(Iterator[Annotation]):
         return next(self._annotations)
 
     def _annotate(self) -> Iterator[Annotation]:
-        met = self._named.meet(self.features)
+        met = map(self._with_artefacts_counted, self._named.meet(self.features))
         left = (feature for feature in met if not self._was_done(feature))
         for result in self._results(left):
             if isinstance(result, SkippedFeature):
@@ -539,6 +539,13 @@ class AnnotationRun(Iterator[Annotation]):
                 if len(chunk) == size:
                     yield from (chunk.pop(index) for index in range(size))
 
+    def _with_artefacts_counted(self, feature: Feature) -> Feature:
+        """Count peaks and removed ones of a feature, also if an earlier run has annotated it."""
+        self._peaks += sum(map(len, feature.measured or feature.spectra))
+        for reasons in feature.artefacts:
+            self._artefacts.update(count_reasons(reasons))
+        return feature
+
     def _tell(self, number: int) -> None:
         self._done += number
         self._progress("features", self._done, len(self.features))
@@ -549,9 +556,6 @@ class AnnotationRun(Iterator[Annotation]):
         if annotation.best is not None:
             self._explained.append(annotation.best.explained)
         self._removed.update(annotation.removed)
-        for reasons in annotation.artefacts:
-            self._artefacts.update(count_reasons(reasons))
-            self._peaks += len(reasons)
         self._unmatched += len(annotation.unmatched_scores)
         missing = _SHOWN_SCORES - len(self._first_unmatched)
         self._first_unmatched += [
