@@ -37,6 +37,7 @@ def main() -> None:
     asked.add_argument("--mode", choices=("positive", "negative"), default="positive")
     asked.add_argument("--together", action="store_true")
     asked.add_argument("--each", type=int, help="spectra of a molecule, at most; all by default")
+    asked.add_argument("--options", default="", metavar="=OPTIONS", help="of annotate, by commas")
     asked.add_argument("--keep", type=Path, help="folder for what is written")
     given = asked.parse_args()
     with tempfile.TemporaryDirectory() as made:
@@ -53,6 +54,7 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, object]:
         "--out", str(folder / "answers.tsv"),
     ]  # fmt: skip
     command += ["--model", str(given.model)] if given.model else []
+    command += filter(None, given.options.split(","))
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=sys.stderr)
     seconds = time.perf_counter() - began

@@ -2,6 +2,7 @@
 
     python benchmarks/corrupted.py write TABLE OUT --fold val [--parts drift,noise] [--seed 0]
     python benchmarks/corrupted.py measure TABLE LISTS [--molecules 2000] [--val 400]
+    python benchmarks/corrupted.py annotated TABLE LISTS --fold test [--molecules 2000] [--val 400]
 
 ``write`` corrupts the spectra of a fold of a table in MassSpecGym's columns (all parts of
 `mzseek.spectra.augmentation` by default, one drift curve for the file) and writes them, with all
@@ -10,8 +11,12 @@ table with `annotate_fold.py`, recalibration and cleaning included.
 
 ``measure`` fits fragments and analogs on train molecules, a ranker on val by cross-fitting, and
 counts hits of val spectra: clean, with each part alone, and with all, without and with augmentation
-of the training spectra. Neither recalibration nor cleaning is part of it. Intervals are over
-molecules; differences are to the clean spectra of the fit without augmentation.
+of the training spectra: as they are, and cleaned. Recalibration is no part of it. Intervals are
+over molecules; differences are to the clean spectra of the fit without augmentation, as they are.
+
+``annotated`` fits in the same way, and counts hits of a fold as `mzseek annotate` reads it: clean
+and with all parts, one file for each instrument type, with and without cleaning and recalibration.
+Differences are to the clean spectra with both.
 """
 
 import argparse
@@ -28,6 +33,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mzseek.annotation.annotator import Annotator
+from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.reading import Features, SpectrumList
 from mzseek.chem import fingerprints
 from mzseek.core.ragged import pointers
 from mzseek.datasets.files import read_candidates, read_table
@@ -45,6 +53,7 @@ from mzseek.io import atomic_file, stable_hash
 from mzseek.metrics import bootstrap, bootstrap_difference, hit_rate
 from mzseek.spectra import Spectrum
 from mzseek.spectra.augmentation import PARTS, Contaminants, Corruption, DriftCurve
+from mzseek.spectra.cleaning import artefacts, without
 
 KS = (1, 5, 20)
 GROUPS = 5
@@ -59,21 +68,27 @@ def main() -> None:
     command.add_argument("--fold", default="val")
     command.add_argument("--parts", default=",".join(PARTS))
     command.add_argument("--seed", type=int, default=0)
-    command = commands.add_parser("measure")
-    command.add_argument("table", type=Path)
-    command.add_argument("lists", type=Path)
-    command.add_argument("--mode", choices=("positive", "negative"), default="positive")
-    command.add_argument("--molecules", type=int, default=2000, help="of train")
-    command.add_argument("--val", type=int, default=400, help="molecules of val")
-    command.add_argument("--each", type=int, default=3, help="spectra of a molecule")
-    command.add_argument("--most", type=int, default=16, help="candidates of a train list")
-    command.add_argument("--augment", type=int, nargs="+", default=[0, 1], help="corrupted copies")
-    command.add_argument("--seed", type=int, default=0)
+    for name in ("measure", "annotated"):
+        command = commands.add_parser(name)
+        command.add_argument("table", type=Path)
+        command.add_argument("lists", type=Path)
+        command.add_argument("--mode", choices=("positive", "negative"), default="positive")
+        command.add_argument("--molecules", type=int, default=2000, help="of train")
+        command.add_argument("--val", type=int, default=400, help="molecules of val")
+        command.add_argument("--each", type=int, default=3, help="spectra of a molecule")
+        command.add_argument("--most", type=int, default=16, help="candidates of a train list")
+        command.add_argument("--augment", type=int, nargs="+", default=[0, 1], help="copies")
+        command.add_argument("--seed", type=int, default=0)
+        if name == "annotated":
+            command.add_argument("--fold", choices=("val", "test"), default="val")
+            command.add_argument("--measured", type=int, default=400, help="molecules of the fold")
     given = parser.parse_args()
     if given.command == "write":
         write(given.table, given.out, given.fold, tuple(given.parts.split(",")), given.seed)
-    else:
+    elif given.command == "measure":
         measure(given)
+    else:
+        annotated(given)
 
 
 # Writing
@@ -135,7 +150,8 @@ def say(text: str) -> None:
 
 def measure(given: argparse.Namespace) -> None:
     """Print a JSON object a line: hit rates of each fit and corruption."""
-    training, val, pool = load(given)
+    training, val, spectra_of = load(given)
+    pool = spectra_of["val"]
     groups = groups_of(training, val)
     variants = {"clean": val}
     without_drift = tuple(part for part in PARTS if part != "drift")
@@ -145,6 +161,9 @@ def measure(given: argparse.Namespace) -> None:
         corrupt = corruption(pool, parts, given.seed)
         spectra = [corrupt(spectrum, molecule_of(spectrum)) for spectrum in val.spectra]
         variants[name] = replace(val, spectra=spectra)
+    for name, queries in list(variants.items()):
+        spectra = [without(spectrum, artefacts(spectrum)) for spectrum in queries.spectra]
+        variants[f"{name}, cleaned"] = replace(queries, spectra=spectra)
     clean = None
     for copies in given.augment:
         fitted, rankers = fit(training, val, groups, copies)
@@ -156,12 +175,63 @@ def measure(given: argparse.Namespace) -> None:
             print(json.dumps({"augment": copies, "spectra": name, **numbers}), flush=True)
 
 
+def annotated(given: argparse.Namespace) -> None:
+    """Print a JSON object a line: hit rates of a fold as `annotate` reads it."""
+    training, val, spectra_of = load(given)
+    pool = spectra_of[given.fold]
+    lists = dict(read_candidates(given.lists, lambda where, reason: None))
+    queries = labelled(drawn(pool, given.measured, given.each), lists)
+    queries.molecules.compute(["morgan2", "rdkit4"], fragments=True)
+    corrupt = corruption(pool, PARTS, given.seed)
+    corrupted = [corrupt(spectrum, molecule_of(spectrum)) for spectrum in queries.spectra]
+    variants = {}
+    for name, spectra in (("clean", queries.spectra), ("all", corrupted)):
+        for clean, recalibrate in (("auto", "auto"), ("off", "auto"), ("off", "off")):
+            read = as_annotated(spectra, AnnotateConfig(clean=clean, recalibrate=recalibrate))
+            variants[name, clean, recalibrate] = replace(queries, spectra=read)
+    groups = groups_of(training, val, queries)
+    base = None
+    for copies in given.augment:
+        fitted, rankers = fit(training, val, groups, copies)
+        say(f"fitted with {copies} corrupted copies")
+        if given.fold != "val":
+            rankers = dict.fromkeys(rankers, rankers[None])
+        own = None
+        for (name, clean, recalibrate), variant in variants.items():
+            hits = hits_of(fitted, rankers, groups, variant)
+            own = own or hits
+            base = base or hits
+            about = {"augment": copies, "spectra": name, "clean": clean, "recalibrate": recalibrate}
+            numbers = told(hits, own, queries.inchikey14)
+            print(json.dumps({**about, **numbers}), flush=True)
+        for k in KS:
+            change = bootstrap_difference(own[k], base[k], queries.inchikey14)
+            print(f"clean, to the first fit, HR@{k}: {100 * change.mean:+.1f}", flush=True)
+
+
+def as_annotated(spectra: Sequence[Spectrum], config: AnnotateConfig) -> list[Spectrum]:
+    """Spectra as `annotate` scores them, where each instrument type is a file."""
+    annotator = Annotator(config)
+    read: dict[int, Spectrum] = {}
+    for kind in sorted({spectrum.metadata["instrument_type"] for spectrum in spectra}):
+        rows = [n for n, s in enumerate(spectra) if s.metadata["instrument_type"] == kind]
+        named = [
+            replace(spectra[row], metadata=spectra[row].metadata | {"feature_id": str(row)})
+            for row in rows
+        ]
+        features = Features(SpectrumList(named), config)
+        annotator.recalibrate(features)
+        say(f"{kind}: {features.curves or 'no curve'}, background {features.background}")
+        read |= {int(feature.id): feature.spectra[0] for feature in features}
+    return [read[row] for row in range(len(spectra))]
+
+
 def load(
     given: argparse.Namespace,
-) -> tuple[TrainingSet, Queries, list[Spectrum]]:
-    """Training set, val queries with whole lists, and all spectra of val."""
+) -> tuple[TrainingSet, Queries, dict[str, list[Spectrum]]]:
+    """Training set, val queries with whole lists, and all spectra of each fold."""
     lists = dict(read_candidates(given.lists, lambda where, reason: None))
-    folds: dict[str, list[Spectrum]] = {"train": [], "val": []}
+    folds: dict[str, list[Spectrum]] = {"train": [], "val": [], "test": []}
     sign = "+" if given.mode == "positive" else "-"
     for spectrum in read_table(given.table, lambda where, reason: None):
         own = folds.get(spectrum.metadata["fold"])
@@ -172,7 +242,7 @@ def load(
     for each in (queries, val):
         each.molecules.compute(["morgan2", "rdkit4"], fragments=True)
     say(f"{len(queries)} spectra of train, {len(val)} of val, molecules are read")
-    return training_set(folds["train"], queries), val, folds["val"]
+    return training_set(folds["train"], queries), val, folds
 
 
 def training_set(spectra: Sequence[Spectrum], queries: Queries) -> TrainingSet:
@@ -232,10 +302,11 @@ def labelled(
     return replace(queries, labels=labels)
 
 
-def groups_of(training: TrainingSet, val: Queries) -> StructureGroups:
-    """Structure groups of train and val molecules."""
-    smiles = list(dict.fromkeys(map(molecule_of, [*training.spectra, *val.spectra])))
-    keys = {molecule_of(each): key_of(each) for each in [*training.spectra, *val.spectra]}
+def groups_of(training: TrainingSet, *queries: Queries) -> StructureGroups:
+    """Structure groups of the molecules of a training set and of queries."""
+    spectra = [*training.spectra, *chain.from_iterable(each.spectra for each in queries)]
+    smiles = list(dict.fromkeys(map(molecule_of, spectra)))
+    keys = {molecule_of(each): key_of(each) for each in spectra}
     rows = fingerprints(smiles, "morgan2")
     return StructureGroups.of(np.array([keys[each] for each in smiles]), rows, GROUPS)
 

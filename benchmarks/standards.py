@@ -35,10 +35,11 @@ def main() -> None:
     asked.add_argument("--model", type=Path)
     asked.add_argument("--work", type=Path, required=True)
     asked.add_argument(
-        "--compare", nargs="+", default=["--recalibrate=off", "--recalibrate=auto"],
-        help="options of annotate, separated by commas; the first is compared with",
+        "--compare", action="append", metavar="=OPTIONS",
+        help="options of annotate, separated by commas; several times, the first is compared with",
     )  # fmt: skip
     given = asked.parse_args()
+    given.compare = given.compare or ["--recalibrate=off", "--recalibrate=auto"]
     given.work.mkdir(parents=True, exist_ok=True)
     truth, smiles = write_spectra(given)
     if not (given.work / "molecules").is_dir():

@@ -119,6 +119,8 @@ def test_data_sets_in_a_bundle_out(tables: list[Path], tmp_path: Path) -> None:
 
     with pytest.raises(BundleError, match="is a run of other data or options; name another --work"):
         build_bundle(tables, tmp_path / "x", channels_from("fragments"), work=work, jobs=1)
+    with pytest.raises(BundleError, match="is a run of other data or options; name another --work"):
+        build_bundle(tables, tmp_path / "x", channels, BuildOptions(augment=0), work=work, jobs=1)
 
 
 def test_what_cannot_be_built_is_told_at_once(tables: list[Path], tmp_path: Path) -> None:

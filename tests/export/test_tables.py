@@ -222,7 +222,7 @@ def test_peaks_are_what_explain_finds(rows, make_annotation, make_feature, make_
     assert abs(float(base["errorPpm"])) < 5
     assert base["piece"] != ""
     (unexplained,) = [row for row in found if row["mz"] == "123.40000"]
-    assert [unexplained[name] for name in PEAK_COLUMNS[7:]] == [""] * 8
+    assert [unexplained[name] for name in PEAK_COLUMNS[7:]] == [""] * 9
     small = make_peaks("b", mz=np.array([55.0]), intensities=np.ones(1))
     several = make_annotation(feature=make_feature(spectra=(make_peaks("a"), small)))
     found = [(row["rank"], row["spectrum"]) for row in rows(Peaks, several)]

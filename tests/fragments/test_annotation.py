@@ -130,7 +130,7 @@ def test_of_several_explanations_the_weights_choose() -> None:
 
 def test_an_unexplained_peak_has_no_fragment() -> None:
     (row,) = explain(measured([60.9], [3.0]), CAFFEINE)
-    assert row == (60.9, None, None, (), None, None, None, (), None, None, 3.0, 0.0, 0, "")
+    assert row == (60.9, None, None, (), None, None, None, (), None, None, 3.0, 0.0, 0, "", "")
 
 
 def test_the_adduct_is_given_named_or_found() -> None:

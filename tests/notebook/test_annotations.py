@@ -84,7 +84,7 @@ def test_peaks_of_a_candidate_are_a_frame(caffeine, options):
     peaks = annotation.peaks()
     assert list(peaks.columns) == [
         "spectrum", "mz", "intensity", "relative", "formula", "error_ppm", "charge", "bonds",
-        "hydrogens", "fragment",
+        "hydrogens", "fragment", "removed",
     ]  # fmt: skip
     assert peaks["mz"].tolist() == caffeine.mz.tolist()
     assert peaks["relative"].max() == 1

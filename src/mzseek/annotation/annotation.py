@@ -229,7 +229,8 @@ class Annotation:
         Tolerance of peaks that candidates were scored with: the larger of `ppm` of the m/z and
         `least`.
     processed : Feature or None
-        The feature with its masses recalibrated, as it was scored; None where nothing was done.
+        The feature as it was scored, cleaned and with its masses recalibrated; None where nothing
+        was done.
     unmatched_scores : tuple of str
         Molecules (first InChIKey block) with external scores that are no candidates.
     ion_support : tuple of IonSupport
@@ -300,14 +301,23 @@ class Annotation:
     def peaks_of(self, candidate: Candidate | None) -> tuple[tuple[Explanation, ...], ...]:
         """Return the peaks of each spectrum, with the fragments of a candidate that explain them.
 
-        Without a candidate no peak is explained. m/z are as measured, errors as recalibrated.
+        Without a candidate no peak is explained. m/z are as measured, errors as recalibrated;
+        removed peaks are not explained.
         """
         if candidate is not None and candidate.peaks:
             return candidate.peaks
         if self.processed is None:
             return explained_spectra(self.feature, candidate, self.ppm, self.least)
         explained = explained_spectra(self.processed, candidate, self.ppm, self.least)
-        return tuple(map(_as_measured, self.feature.spectra, explained))
+        spectra = self.feature.spectra
+        return tuple(map(_as_measured, spectra, explained, self.artefacts))
+
+    @property
+    def artefacts(self) -> tuple[tuple[str, ...], ...]:
+        """Why each peak of each spectrum was removed before scoring; empty for the others."""
+        if self.processed is not None and self.processed.artefacts:
+            return self.processed.artefacts
+        return tuple(("",) * len(spectrum) for spectrum in self.feature.spectra)
 
     def with_details(self, number: int) -> "Annotation":
         """Return it with peaks and structures of the first candidates by rank computed."""
@@ -332,8 +342,8 @@ class Annotation:
         pandas.DataFrame
             One row a peak: ``spectrum``, ``mz``, ``intensity``, ``relative`` (to the strongest peak
             of its spectrum), and of explained peaks ``formula``, ``error_ppm``, ``charge``,
-            ``bonds`` broken, ``hydrogens`` moved and the ``fragment`` as SMILES. A feature without
-            candidates has unexplained peaks only.
+            ``bonds`` broken, ``hydrogens`` moved and the ``fragment`` as SMILES; ``removed`` is why
+            a peak was not scored. A feature without candidates has unexplained peaks only.
 
         Raises
         ------
@@ -356,6 +366,7 @@ class Annotation:
                 "relative": [peak.intensity / strongest(s.intensities) for s, peak in rows],
                 **{name: [getattr(peak, name) for _, peak in rows] for name in copied},
                 "fragment": [fragments.smiles(peak.atoms) or None for _, peak in rows],
+                "removed": [peak.removed or None for _, peak in rows],
             }
         ).to_frame()
 
@@ -428,11 +439,17 @@ def explained_spectra(
     return tuple(explained(index, spectrum) for index, spectrum in enumerate(feature.spectra))
 
 
-def _as_measured(spectrum: Spectrum, explained: tuple[Explanation, ...]) -> tuple[Explanation, ...]:
-    """Return explained peaks under the m/z that were measured."""
+def _as_measured(
+    spectrum: Spectrum, explained: tuple[Explanation, ...], removed: tuple[str, ...]
+) -> tuple[Explanation, ...]:
+    """Return explained peaks under the m/z that were measured, and removed peaks among them."""
+    kept = iter(explained)
+    peaks = zip(spectrum.mz.tolist(), spectrum.intensities.tolist(), removed, strict=True)
     return tuple(
-        row if row.mz == mz else row._replace(mz=mz)
-        for row, mz in zip(explained, spectrum.mz.tolist(), strict=True)
+        Explanation(mz, intensity=intensity, removed=reason)
+        if reason
+        else next(kept)._replace(mz=mz)
+        for mz, intensity, reason in peaks
     )
 
 

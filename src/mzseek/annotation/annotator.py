@@ -38,7 +38,7 @@ from mzseek.annotation.ions import with_ion_support
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.query import FeatureQuery, ask
 from mzseek.annotation.reading import Features, Named, SpectrumFiles, SpectrumList
-from mzseek.annotation.recalibration import mass_error_curve
+from mzseek.annotation.recalibration import file_errors
 from mzseek.annotation.references import Neighbours, add_library_candidates, neighbours
 from mzseek.annotation.scoring import mode_of, peak_tolerance, score_with_background
 from mzseek.bundle import Bundle
@@ -66,6 +66,7 @@ from mzseek.parallel import Engine, LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import OpenedOnce
 from mzseek.spectra import Spectrum
+from mzseek.spectra.cleaning import count_reasons, describe_artefacts
 from mzseek.spectra.recalibration import describe_curves
 from mzseek.spectra.records import QTOF, instrument_kind, stated_instrument
 from mzseek.version import PACKAGES, versions
@@ -86,7 +87,6 @@ MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
 _PEEKED = 100  # records at the beginning of each file that are looked at
 _SHOWN_SCORES = 5  # scored molecules that are no candidates, named in a line
-_MIDDLE_MZ, _COARSE = 200.0, 0.05  # m/z: wider tolerances are of low-resolution instruments
 _EXPLAINS_NOTHING, _FEW_EXPLAINED = 0.02, 5  # share of the intensity; fewer features tell nothing
 
 
@@ -334,22 +334,17 @@ class Annotator:
             stated = [s.peak_ppm for s in feature.spectra if s.peak_ppm is not None]
             file_ppm = max(stated, default=None)  # its spectra may be of several files
             tolerance |= {} if file_ppm is None else {"ppm": file_ppm}
-            processed, feature = feature, replace(feature, spectra=feature.measured, measured=())
+            processed = feature
+            feature = replace(feature, spectra=feature.measured, measured=(), artefacts=())
         return replace(
             annotation, feature=feature, processed=processed,
             notes=(*annotation.notes, *self.config.instrument_notes), **tolerance,
         )  # fmt: skip
 
     def recalibrate(self, features: Features) -> None:
-        """Estimate the mass errors of files, which features then have taken off."""
-        if self.config.recalibrate == AUTO and not self._is_coarse:
-            features.recalibrate(lambda sample: mass_error_curve(sample, self.source, self.config))
-
-    @property
-    def _is_coarse(self) -> bool:
-        """Whether peaks are searched within a tolerance of no high-resolution instrument."""
-        tolerance = self.config.peak_tolerance
-        return tolerance is not None and tolerance.of(_MIDDLE_MZ) > _COARSE
+        """Estimate mass errors and background of files, which features then have taken off."""
+        if AUTO in (self.config.recalibrate, self.config.clean) and not self.config.is_coarse:
+            features.recalibrate(lambda sample: file_errors(sample, self.source, self.config))
 
     def _query(self, feature: Feature) -> FeatureQuery | SkippedFeature:
         try:
@@ -566,6 +561,7 @@ class AnnotationRun(Iterator[Annotation]):
         self._explained: list[float] = []
         self._removed: Counter[str] = Counter()
         self._unmatched, self._first_unmatched = 0, list[tuple[str, str]]()
+        self._artefacts, self._peaks = Counter[str](), 0
         self._mismatches = self._with_mismatches = 0
         self._annotations = self._annotate()
 
@@ -574,7 +570,7 @@ class AnnotationRun(Iterator[Annotation]):
         return next(self._annotations)
 
     def _annotate(self) -> Iterator[Annotation]:
-        met = self._named.meet(self.features)
+        met = map(self._with_artefacts_counted, self._named.meet(self.features))
         left = (feature for feature in met if not self._was_done(feature))
         for result in self._results(left):
             if isinstance(result, SkippedFeature):
@@ -616,6 +612,13 @@ class AnnotationRun(Iterator[Annotation]):
                 if len(chunk) == size:
                     yield from (chunk.pop(index) for index in range(size))
 
+    def _with_artefacts_counted(self, feature: Feature) -> Feature:
+        """Count peaks and removed ones of a feature, also if an earlier run has annotated it."""
+        self._peaks += sum(map(len, feature.measured or feature.spectra))
+        for reasons in feature.artefacts:
+            self._artefacts.update(count_reasons(reasons))
+        return feature
+
     def _tell(self, number: int) -> None:
         self._done += number
         self._progress("features", self._done, len(self.features))
@@ -642,6 +645,13 @@ class AnnotationRun(Iterator[Annotation]):
             "tables": self._named.metadata(),
             "recalibration": {
                 file: curve.to_dict() for file, curve in self.features.curves.items()
+            },
+            "cleaning": {
+                "peaks": self._peaks,
+                "removed": dict(sorted(self._artefacts.items())),
+                "background_mz": {
+                    file: list(lines) for file, lines in self.features.background.items()
+                },
             },
             "renamed_features": self._named.renamed(),
             "scores": searched["scores"],
@@ -676,6 +686,7 @@ class AnnotationRun(Iterator[Annotation]):
             *(f"{note[0].upper()}{note[1:]}." for note in config.instrument_notes),
             *config.remarks,
             *describe_curves(self.features.curves),
+            *describe_artefacts(self._artefacts, self._peaks),
             *unexplained_remark(self._explained, config.peak_tolerance),
             *self._mismatch_lines(),
             *self._score_lines(),

@@ -27,6 +27,7 @@ _MADE_BY = {
 }
 _TOLERANCE = re.compile(r"\s*([0-9.eE+-]+)\s*(ppm|da|mda|)\s*", re.IGNORECASE)
 _MAX_PPM, _MAX_MZ = 1000.0, 5.0
+_MIDDLE_MZ, _COARSE = 200.0, 0.05  # m/z: wider tolerances are of low-resolution instruments
 _MAX_WEIGHT = 100.0  # log-odds
 
 
@@ -235,6 +236,11 @@ class AnnotateConfig:
         "Estimate the mass error of each file from its peaks, and take it off where it is "
         "significant: auto or off.",
     )
+    clean: str = _setting(
+        AUTO,
+        "Remove peaks that are no fragments (isotope peaks, side lobes, noise, peaks above the "
+        "precursor) before scoring: auto or off.",
+    )
     coverage: float = _setting(0.9, "Of the prediction set: how often it should hold the molecule.")
     expected_in_database: float | None = _setting(
         None,
@@ -334,6 +340,7 @@ class AnnotateConfig:
         if self.instrument is not None:
             check_name(INSTRUMENTS, self.instrument, "instrument", AnnotationError)
         check_name((AUTO, OFF), self.recalibrate, "recalibration", AnnotationError)
+        check_name((AUTO, OFF), self.clean, "cleaning", AnnotationError)
         if self.rt_unit is not None:
             check_name(TIME_UNITS, self.rt_unit, "unit of retention times", AnnotationError)
         for name in ("max_candidates", "top"):
@@ -381,6 +388,12 @@ class AnnotateConfig:
         if self.peak_ppm is not None:
             return Tolerance.parse(self.peak_ppm)
         return None if self.instrument is None else INSTRUMENTS[self.instrument].peaks
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether peaks are searched within a tolerance of no high-resolution instrument."""
+        tolerance = self.peak_tolerance
+        return tolerance is not None and tolerance.of(_MIDDLE_MZ) > _COARSE
 
     @cached_property
     def ions(self) -> Ions:

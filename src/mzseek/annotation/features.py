@@ -10,6 +10,7 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.core.errors import Reason
 from mzseek.core.text import pluralize, visible
 from mzseek.spectra import Spectrum
+from mzseek.spectra.cleaning import artefacts, without
 from mzseek.spectra.recalibration import MassErrorCurve, tolerance_of
 from mzseek.spectra.records import SKIPPED_PEAKS, parse_time, time_in_seconds, with_time_unit
 from mzseek.spectra.spectrum import looks_like_profile, merge_duplicates
@@ -54,7 +55,10 @@ class Feature:
     notes : tuple of str
         What was done to its spectra and its name.
     measured : tuple of Spectrum
-        The spectra as the file has them, where `spectra` were recalibrated; else empty.
+        The spectra as the file has them, where `spectra` were cleaned or recalibrated; else empty.
+    artefacts : tuple of tuples of str
+        Of each measured spectrum why each peak was removed, empty for others
+        (`mzseek.spectra.cleaning.artefacts`); empty where nothing was removed.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Feature:
     repeated: int = 0
     notes: tuple[str, ...] = ()
     measured: tuple[Spectrum, ...] = ()
+    artefacts: tuple[tuple[str, ...], ...] = ()
 
     @property
     def records(self) -> int:
@@ -352,4 +357,20 @@ def recalibrated(
         return replace(curve.corrected(spectrum), peak_ppm=ppm)
 
     spectra = tuple(map(corrected, feature.spectra, curves))
-    return replace(feature, spectra=spectra, measured=feature.spectra)
+    return replace(feature, spectra=spectra, measured=feature.measured or feature.spectra)
+
+
+def cleaned(feature: Feature, backgrounds: Sequence[Sequence[float]]) -> Feature:
+    """Return a feature without peaks that are no fragments.
+
+    Parameters
+    ----------
+    feature : Feature
+    backgrounds : sequence of sequences of float
+        For each spectrum the m/z of the background lines of its file.
+    """
+    reasons = tuple(map(artefacts, feature.spectra, backgrounds))
+    if not any(map(any, reasons)):
+        return feature
+    spectra = tuple(map(without, feature.spectra, reasons))
+    return replace(feature, spectra=spectra, measured=feature.spectra, artefacts=reasons)

@@ -15,6 +15,7 @@ from mzseek.annotation.features import (
     FEATURE_ID,
     IN_MEMORY,
     Feature,
+    cleaned,
     distinct_places,
     distinct_spectra,
     feature_id,
@@ -33,11 +34,11 @@ from mzseek.io import StrPath, stable_hash
 from mzseek.io.skipped import Skipped, SkipTarget, reporter
 from mzseek.spectra import Spectrum, as_spectra, read_spectra
 from mzseek.spectra.read import NO_COLUMNS
-from mzseek.spectra.recalibration import MassErrorCurve
+from mzseek.spectra.recalibration import FileErrors, MassErrorCurve
 from mzseek.spectra.records import POLARITY_CONFLICT, UniqueNames, canonical_key
 from mzseek.spectra.spectrum import is_spectrum
 
-SAMPLE = 150  # spectra of a file that its mass error is estimated from
+SAMPLE = 150  # spectra of a file that its mass error and background are estimated from
 _SAMPLED_PEAKS = 3  # at least, of each
 _PEEKED = 100  # spectra whose fields are named where none has that to group by
 _MAX_SHOWN = 5
@@ -287,6 +288,8 @@ class Features:
         Spectra in features, and records that were skipped.
     curves : dict of str to MassErrorCurve
         By file, the mass error that is taken off its spectra (`recalibrate`).
+    background : dict of str to tuple of float
+        By file, the m/z of its background lines, which are removed.
     """
 
     def __init__(
@@ -304,6 +307,7 @@ class Features:
         self._warnings = InputWarnings(self.config.group)
         self._field = group_field(self.config)
         self.curves: dict[str, MassErrorCurve] = {}
+        self.background: dict[str, tuple[float, ...]] = {}
         self._files: dict[str, int] = {}
         self._samples: dict[str, list[tuple[int, int, str, Spectrum]]] = {}
         self._file_of, self._name_of = array("q"), array("q")  # of each spectrum; hashes of names
@@ -321,19 +325,20 @@ class Features:
         """Lines about what is doubtful in the spectra, for the end of a run."""
         return self._warnings.lines(self._keys)
 
-    def recalibrate(
-        self, estimate: Callable[[Sequence[Feature]], MassErrorCurve | None]
-    ) -> dict[str, MassErrorCurve]:
-        """Estimate the mass error of each file from a sample of its spectra; features have it off.
+    def recalibrate(self, estimate: Callable[[Sequence[Feature]], FileErrors]) -> None:
+        """Estimate the mass error and background of each file from a sample of its spectra.
+
+        Features that are given out then have both taken off.
 
         The sample depends on the peaks of the spectra alone, not on their order or names.
         """
         for file, sample in self._samples.items():
-            curve = estimate([self._sampled(*entry[1:]) for entry in sorted(sample)])
-            if curve is not None:
-                self.curves[file] = curve
+            errors = estimate([self._sampled(*entry[1:]) for entry in sorted(sample)])
+            if errors.curve is not None:
+                self.curves[file] = errors.curve
+            if errors.background:
+                self.background[file] = errors.background
         self._samples.clear()
-        return self.curves
 
     def _sampled(self, index: int, path: str, spectrum: Spectrum) -> Feature:
         """Return a spectrum as a feature of its own, with the names that tables may have."""
@@ -346,7 +351,7 @@ class Features:
 
     def _add_to_sample(self, index: int, path: str, file: str, spectrum: Spectrum) -> None:
         """Keep a spectrum if the hash of its peaks is among the lowest of its file."""
-        if self.config.recalibrate == OFF or len(spectrum) < _SAMPLED_PEAKS:
+        if self.config.recalibrate == self.config.clean == OFF or len(spectrum) < _SAMPLED_PEAKS:
             return
         sample = self._samples.setdefault(file, [])
         # Negative, since the heap has its smallest first.
@@ -372,10 +377,10 @@ class Features:
                 feature, places = _feature(
                     members, names, label, self._name_of[key] in self._shared, self._field
                 )
-                curves = [
-                    self.curves.get(files[self._file_of[members[place][0]]]) for place in places
-                ]
-                yield recalibrated(feature, curves, self.config)
+                origins = [files[self._file_of[members[place][0]]] for place in places]
+                if self.config.clean != OFF and not self.config.is_coarse:
+                    feature = cleaned(feature, [self.background.get(file, ()) for file in origins])
+                yield recalibrated(feature, list(map(self.curves.get, origins)), self.config)
         else:
             if not held and not any(left.values()):
                 return

@@ -1,4 +1,4 @@
-"""Mass errors of a file, from its peaks and the fragments of what its spectra may be of."""
+"""Mass errors and background of a file, from its peaks and fragments of candidates."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mzseek.annotation.candidates import Molecule, Source
-from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.config import AUTO, OFF, AnnotateConfig
 from mzseek.annotation.features import Feature
 from mzseek.annotation.query import FeatureQuery, Hypothesis, ask
 from mzseek.core.errors import AnnotationError
@@ -16,10 +16,11 @@ from mzseek.fragments.fragmentation import BONDS, Fragments
 from mzseek.fragments.matching import MAX_HYDROGENS_MOVED
 from mzseek.io import stable_hash
 from mzseek.spectra import Spectrum
+from mzseek.spectra.cleaning import background_lines
 from mzseek.spectra.recalibration import (
     MAX_ERROR,
     MIN_SPECTRA,
-    MassErrorCurve,
+    FileErrors,
     MassErrors,
     estimate_curve,
 )
@@ -32,10 +33,10 @@ _LEAST_INTENSITY = 0.01  # of the strongest peak
 _SAME_FORMULA = 1e-7  # m/z
 
 
-def mass_error_curve(
-    sample: Sequence[Feature], source: Source, config: AnnotateConfig
-) -> MassErrorCurve | None:
-    """Estimate the mass error of a file from some of its features; None if it is not significant.
+def file_errors(sample: Sequence[Feature], source: Source, config: AnnotateConfig) -> FileErrors:
+    """Estimate the mass error of a file and find its background lines, from some of its features.
+
+    No curve is returned if it is not significant.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def mass_error_curve(
     config : AnnotateConfig
     """
     if len(sample) < MIN_SPECTRA:
-        return None
+        return FileErrors()
     queries = []
     for feature in sample:
         try:
@@ -55,7 +56,13 @@ def mass_error_curve(
             continue
         if query.n_candidates:
             queries.append(query)
-    return estimate_curve(mass_errors(queries, source))
+    errors = mass_errors(queries, source)
+    curve = estimate_curve(errors) if config.recalibrate == AUTO else None
+    if config.clean == OFF:
+        return FileErrors(curve)
+    # Features of a sample have one spectrum each.
+    spectra = [query.feature.spectra[0] for query in queries]
+    return FileErrors(curve, background_lines(spectra, errors, curve))
 
 
 def mass_errors(queries: Sequence[FeatureQuery], source: Source) -> MassErrors:

@@ -207,12 +207,15 @@ class BuildOptions:
         What the shipped channels are fitted on: ``all``, or ``train``, which leaves test unseen.
     leave_out : sequence of str
         Contributors that are left out, so that the bundle can be tried on their spectra.
+    augment : int
+        Corrupted copies of each spectrum to fit on: see `FitOptions`.
     """
 
     candidates: str = "mass"
     licences: Sequence[str] = MAY_BE_SHIPPED
     folds: str = ALL
     leave_out: Sequence[str] = ()
+    augment: int = FitOptions.augment
 
 
 def build_bundle(
@@ -297,7 +300,7 @@ def _fitted(
     say: Log,
 ) -> Run:
     """Fit a run; one that is there is reused if it is of the same data and options."""
-    options = FitOptions(candidates=how.candidates)
+    options = FitOptions(candidates=how.candidates, augment=how.augment)
     if not (out / "run.json").exists():
         return fit(prepared, channels, out, options, jobs=jobs, progress=progress, say=say)
     run = Run.open(out)

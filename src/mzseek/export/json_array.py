@@ -76,6 +76,12 @@ def annotation_object(annotation: Annotation) -> Any:
                 }
                 for own in annotation.ion_support
             ],
+            "removedPeaks": [
+                {"spectrum": spectrum.identifier, "mz": mz, "reason": reason}
+                for spectrum, reasons in zip(feature.spectra, annotation.artefacts, strict=True)
+                for mz, reason in zip(spectrum.mz.tolist(), reasons, strict=True)
+                if reason
+            ],
         }
     )
 

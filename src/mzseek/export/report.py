@@ -498,6 +498,9 @@ def feature_data(annotation: Annotation) -> dict[str, Any]:
             }
             for own in annotation.ion_support
         ],
+        "removed": packed_reasons(
+            spectrum.intensities, annotation.artefacts[feature.representative]
+        ),
     }
 
 
@@ -597,6 +600,18 @@ def packed_peaks(mz: Floats, intensities: Floats, max_peaks: int = MAX_PEAKS) ->
 def _strongest(intensities: Floats, max_peaks: int) -> Floats:
     """Return indices of the strongest, in rising order; of equals the first."""
     return np.sort(np.argsort(-intensities, kind="stable")[:max_peaks])
+
+
+def packed_reasons(intensities: Floats, reasons: Sequence[str]) -> list[list[Any]]:
+    """Return why peaks that are drawn were removed before scoring: index and reason.
+
+    Examples
+    --------
+    >>> packed_reasons(np.array([1.0, 4.0]), ["noise floor", ""])
+    [[0, 'noise floor']]
+    """
+    drawn = _strongest(intensities, MAX_PEAKS)
+    return [[at, reasons[index]] for at, index in enumerate(drawn.tolist()) if reasons[index]]
 
 
 def packed_fragments(peaks: Sequence[Explanation]) -> list[list[Any]]:

@@ -208,6 +208,7 @@ SUMMARY_COLUMNS = (
 PEAK_COLUMNS = (
     "feature", "spectrum", "rank", "smiles", "mz", "intensity", "relative", "formula", "errorPpm",
     "charge", "bonds", "hydrogens", "piece", "atoms", "note",
+    "removed",
 )  # fmt: skip
 CHANNEL = "channel_"  # before a channel's name, which might be that of another column
 SAME_PEAK_SECONDS = 30.0  # a compound elutes once: later than this is another compound
@@ -350,7 +351,8 @@ class Peaks(Writer):
             for peak in peaks:
                 measured = [decimal(peak.mz, 5), f"{peak.intensity:.6g}"]
                 measured.append(decimal(peak.intensity / highest, 4))
-                self.spool.write(line([*first, *measured, *_fragment_cells(peak, fragments)]))
+                cells = [*first, *measured, *_fragment_cells(peak, fragments), peak.removed]
+                self.spool.write(line(cells))
 
     def finish(self) -> list[str]:
         """Complete the file: without annotations it is a header."""

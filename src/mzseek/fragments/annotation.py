@@ -95,6 +95,9 @@ class Explanation(NamedTuple):
     note : str
         ``13C isotope of m/z 138.0662`` where the peak is the isotope peak of another one, whose
         fragment it then has.
+    removed : str
+        Why the peak was removed before candidates were scored (`mzseek.spectra.cleaning`); empty
+        for others.
     """
 
     mz: float
@@ -111,6 +114,7 @@ class Explanation(NamedTuple):
     weight: float = 0.0
     equivalents: int = 0
     note: str = ""
+    removed: str = ""
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,21 @@ class MassErrorCurve:
         }
 
 
+@dataclass(frozen=True)
+class FileErrors:
+    """What the peaks of a file tell about its instrument.
+
+    Attributes
+    ----------
+    curve : MassErrorCurve or None
+    background : tuple of float
+        m/z of its background lines (`mzseek.spectra.cleaning.background_lines`).
+    """
+
+    curve: MassErrorCurve | None = None
+    background: tuple[float, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class _Fit:
     """A curve at knots, with the spread around it and the share of peaks that belong to it."""

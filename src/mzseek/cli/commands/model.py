@@ -122,6 +122,14 @@ def build(
         list[str] | None,
         typer.Option(help="Contributor whose spectra are not taken, to try the bundle on them."),
     ] = None,
+    augment: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=10,
+            help="Corrupted copies of each spectrum to fit on, as of `mzseek fit`.",
+        ),
+    ] = 1,
     peaks: Peaks = _PEAKS,
     work: Annotated[
         Path | None,
@@ -142,7 +150,7 @@ def build(
     from mzseek.bundle.export import ExportOptions
     from mzseek.evidence import channels_from
 
-    options = BuildOptions(candidates, _split(licence) or (), folds, leave_out or ())
+    options = BuildOptions(candidates, _split(licence) or (), folds, leave_out or (), augment)
     contents = ExportOptions(lists=_lists(_LICENCES, **lists), max_peaks=peaks)
     chosen = channels_from(channels, settings or ())
     with watched() as progress:

@@ -176,6 +176,7 @@ RECORDED = {
     "peak_ppm": ("options.peak_ppm", "17", "17 ppm"),
     "instrument": ("options.instrument", "qtof", "qtof"),
     "recalibrate": ("options.recalibrate", "off", "off"),
+    "clean": ("options.clean", "off", "off"),
     "coverage": ("options.coverage", "0.55", 0.55),
     "expected_in_database": ("options.expected_in_database", "0.35", 0.35),
     "strict": ("options.strict", True, True),

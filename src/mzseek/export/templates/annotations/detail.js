@@ -1,12 +1,13 @@
 // All about a feature.
 
 function explains(data, candidate) {
-  const drawn = data.peaks[0].length, own = candidate.pieces.length, explained = new Set(candidate.pieces.map((row) => row[0]));
+  const drawn = data.peaks[0].length, own = candidate.pieces.length, explained = new Set([...candidate.pieces, ...data.removed].map((row) => row[0]));
   const left = data.peaks[1].map((v, i) => [v, i]).filter(([v, i]) => v >= 20 && !explained.has(i)).sort((a, b) => b[0] - a[0]);
   const strongest = left.slice(0, 4).map(([v, i]) => `${(data.peaks[0][i] / 1e4).toFixed(4)} (${(v / 10).toFixed(0)} %)`).join(", ");
   return [
     h("b", {}, called(candidate)), ` explains ${own} of ${data.all > drawn ? `the ${drawn} peaks drawn` : many(drawn, "peak")}; beside the precursor ${many(candidate.count, "peak")} with ${percent(candidate.explained)} of the intensity. `,
-    !left.length ? "All peaks above 2 % are explained." : `Not explained: ${strongest}${left.length > 4 ? ` and ${left.length - 4} more above 2 %` : ""}.`,
+    data.removed.length ? `${many(data.removed.length, "peak")} drawn dashed ${data.removed.length === 1 ? "was" : "were"} removed before scoring. ` : "",
+    !left.length ? `All ${data.removed.length ? "other " : ""}peaks above 2 % are explained.` : `Not explained: ${strongest}${left.length > 4 ? ` and ${left.length - 4} more above 2 %` : ""}.`,
   ];
 }
 

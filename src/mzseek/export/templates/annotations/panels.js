@@ -107,8 +107,9 @@ function references(data, candidate, width) {
 }
 
 function peakTable(data, candidate) {
-  const rows = data.peaks[0].map((m, i) => [m / 1e4, data.peaks[1][i] / 10, candidate.pieces.find((row) => row[0] === i)]);
-  const cells = (row) => row[2] ? [lowered(row[2][1]) + charged(row[2][2]), signed(row[2][3] / 10, 1), String(row[2][5]), row[2][6] ? signed(row[2][6], 0) : "0"] : ["–", "", "", ""];
+  const removed = new Map(data.removed);
+  const rows = data.peaks[0].map((m, i) => [m / 1e4, data.peaks[1][i] / 10, candidate.pieces.find((row) => row[0] === i), removed.get(i)]);
+  const cells = (row) => row[2] ? [lowered(row[2][1]) + charged(row[2][2]), signed(row[2][3] / 10, 1), String(row[2][5]), row[2][6] ? signed(row[2][6], 0) : "0"] : [row[3] ? `removed: ${row[3]}` : "–", "", "", ""];
   return h("details", { class: "peaks" }, h("summary", {}, "All peaks as a table"),
     h("div", { class: "scroll", tabindex: 0 }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["m/z", "intensity (%)", "formula", "error (ppm)", "bonds broken", "H moved"].map((name, i) => h("th", { scope: "col", class: i === 2 ? "" : "num" }, name)))),
       h("tbody", {}, rows.map((row) => h("tr", { class: row[2] ? "" : "none" }, h("td", { class: "num" }, row[0].toFixed(4)), h("td", { class: "num" }, row[1].toFixed(1)), cells(row).map((text, i) => h("td", { class: i ? "num" : "" }, text))))))));

@@ -17,7 +17,7 @@ function drawSpectrum(data, candidate, width) {
   const height = width < 480 ? 230 : 270, top = 36, bottom = 28, left = 34, right = 10, base = height - bottom;
   const mz = data.peaks[0].map((v) => v / 1e4), share = data.peaks[1].map((v) => v / 1000);
   const axis = axisFor(mz, data.precursor, width, left, right), y = (v) => base - v * (base - top);
-  const pieces = new Map(candidate ? candidate.pieces.map((row) => [row[0], row]) : []);
+  const pieces = new Map(candidate ? candidate.pieces.map((row) => [row[0], row]) : []), removed = new Map(data.removed);
   const svg = s("svg", { class: "spectrum", viewBox: `0 0 ${width} ${height}`, width, height, tabindex: 0, role: "application", "aria-label": "Spectrum. Left and right arrows go from peak to peak." });
   for (const v of [0.5, 1]) svg.append(s("line", { class: "grid", x1: left, x2: width - right, y1: y(v), y2: y(v) }));
   for (const v of [0, 0.5, 1]) svg.append(s("text", { class: "tick", x: left - 6, y: y(v) + 3.5, "text-anchor": "end" }, String(100 * v)));
@@ -29,13 +29,13 @@ function drawSpectrum(data, candidate, width) {
   const nodes = [];
   for (const i of order) {
     const x = axis.x(mz[i]).toFixed(1);
-    nodes[i] = s("line", { class: "peak" + (pieces.has(i) ? " explained" : ""), x1: x, x2: x, y1: base, y2: Math.min(y(share[i]), base - 1.5).toFixed(1) });
+    nodes[i] = s("line", { class: "peak" + (pieces.has(i) ? " explained" : removed.has(i) ? " removed" : ""), x1: x, x2: x, y1: base, y2: Math.min(y(share[i]), base - 1.5).toFixed(1) });
     svg.append(nodes[i]);
   }
   svg.append(s("line", { class: "axis", x1: left, x2: width - right, y1: base, y2: base }));
-  const labels = mz.map((m, i) => ({ i, x: axis.x(m), y: y(share[i]), share: share[i], own: pieces.has(i), text: pieces.has(i) ? lowered(pieces.get(i)[1]) + charged(pieces.get(i)[2]) : m.toFixed(4) }));
+  const labels = mz.map((m, i) => removed.has(i) ? null : ({ i, x: axis.x(m), y: y(share[i]), share: share[i], own: pieces.has(i), text: pieces.has(i) ? lowered(pieces.get(i)[1]) + charged(pieces.get(i)[2]) : m.toFixed(4) })).filter(Boolean);
   svg.append(placed(labels, width, left, base));
-  return { svg, nodes, mz, share, pieces, x: axis.x };
+  return { svg, nodes, mz, share, pieces, removed, x: axis.x };
 }
 
 // Width of a label in pixels: figures above and below the line are narrow.
@@ -70,7 +70,7 @@ function placed(labels, width, left, base) {
 
 // Joins a spectrum and a structure: a peak lights up its piece, an atom its peaks.
 function join(drawn, figure, readout, data) {
-  const { svg, nodes, mz, share, pieces, x } = drawn;
+  const { svg, nodes, mz, share, pieces, removed, x } = drawn;
   let pinned = null, focus = null;
   const say = (parts) => { readout.replaceChildren(...parts); };
   const rest = () => say([h("span", { class: "hint" }, pieces.size ? "Point at a peak, or tap it, to see its fragment; at an atom to see its peaks." : figure ? "No peak is explained by fragments of this molecule." : "Point at a peak, or tap it, to read its m/z.")]);
@@ -87,7 +87,8 @@ function join(drawn, figure, readout, data) {
       facts.push(row[5] === 0 ? "the whole molecule" : `${many(row[5], "bond")} broken`);
       if (row[6]) facts.push(`${signed(row[6], 0)} H`);
       if (row[7] > 1) facts.push(`${row[7]} such pieces, one is shown`);
-    } else if (figure) facts.push("not explained by a fragment");
+    } else if (removed.has(i)) facts.push(`removed before scoring: ${removed.get(i)}`);
+    else if (figure) facts.push("not explained by a fragment");
     say(facts.map((each) => h("span", {}, each)));
   }
   function atom(i) {
