@@ -13,6 +13,7 @@ from rdkit.Chem import Mol, MolFragmentToSmiles
 from mzseek.annotation.features import Feature
 from mzseek.chem import parse_molecule
 from mzseek.chem.depiction import structure
+from mzseek.classes import CompoundClass
 from mzseek.core.errors import AnnotationError, MzseekError
 from mzseek.core.text import Table
 from mzseek.fragments import Explanation, explain
@@ -203,6 +204,9 @@ class Annotation:
         The feature with its masses recalibrated, as it was scored; None where nothing was done.
     unmatched_scores : tuple of str
         Molecules (first InChIKey block) with external scores that are no candidates.
+    compound_class : CompoundClass or None
+        Superclass, class and subclass of the molecule, whether it is a candidate or not; None where
+        the bundle has no model of classes.
     """
 
     feature: Feature
@@ -229,6 +233,7 @@ class Annotation:
     least: float = LEAST
     processed: Feature | None = None
     unmatched_scores: tuple[str, ...] = ()
+    compound_class: CompoundClass | None = None
 
     @property
     def best(self) -> Candidate | None:

@@ -236,6 +236,40 @@ def molecules_of(
     _show_counts(replaced)
 
 
+@model_app.command("classes")
+def classes_of(
+    bundle: Annotated[Path, typer.Argument(help="A bundle's folder."), IS_BUNDLE],
+    known: Annotated[
+        Path,
+        typer.Option(
+            help="Table of molecules with their ChemOnt lineage (inchikey, chemont), such as "
+            "massbank_known.tsv.gz."
+        ),
+        EXISTS,
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write; the bundle itself by default.")
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Fit the model of compound classes of a bundle, and nothing else.
+
+    Learns from the molecules of the bundle that the table has a lineage of; its reference spectra
+    are cross-fitted, whole structural clusters at a time.
+
+    Example: mzseek model classes mine --known massbank_known.tsv.gz
+    """
+    from mzseek.bundle import Bundle
+    from mzseek.bundle.fit_classes import add_classes
+
+    opened = Bundle.open(bundle)
+    with watched() as progress:
+        written = add_classes(
+            opened, out or bundle, known, jobs=jobs, progress=progress, say=say_plain
+        )
+    _show_counts(written)
+
+
 @model_app.command("info")
 def info(
     bundle: Folder = None,
