@@ -110,18 +110,20 @@ class ClassAnnotator:
         return self._described(evidence, neighbours)
 
     def _described(self, evidence: ClassEvidence, neighbours: Neighbours) -> CompoundClass:
+        lineages = self.model.find(list(neighbours.analogs))
         references = [
             ClassReference(
-                reference.record, reference.name, reference.smiles, reference.similarity,
-                tuple(name for name in self.model.tree.lineages[lineage] if name),
+                reference.record,
+                reference.name,
+                reference.smiles,
+                reference.similarity,
+                self.model.tree.named(lineage),
             )
-            for (_, reference), lineage in zip(
-                neighbours.analogs.items(),
-                self.model.find(list(neighbours.analogs)).tolist(),
-                strict=True,
+            for reference, lineage in zip(
+                neighbours.analogs.values(), lineages.tolist(), strict=True
             )
-            if lineage >= 0 and reference.similarity > 0
-        ]  # fmt: skip
+            if lineage >= 0 and self.model.tree.named(lineage) and reference.similarity > 0
+        ]
         p = self.model.posterior(evidence)
         return compound_class(self.model.tree, p, self.confidence, references)
 

@@ -95,6 +95,10 @@ class Taxonomy:
                 return found
         return self._index[padded(())]
 
+    def named(self, lineage: int) -> Lineage:
+        """Return the names of a lineage, as far as there are any."""
+        return tuple(name for name in self.lineages[lineage] if name != NONE)
+
     @cached_property
     def _index(self) -> dict[Lineage, int]:
         return {lineage: number for number, lineage in enumerate(self.lineages)}

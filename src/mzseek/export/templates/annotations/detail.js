@@ -67,7 +67,7 @@ function drawDetail(data, root, width, page) {
     const candidate = data.candidates[place];
     [...cards.children].forEach((each, i) => { each.setAttribute("aria-selected", i === place); each.tabIndex = i === place ? 0 : -1; });
     stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), page.same(data, candidate), peakTable(data, candidate),
-      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, page.goals ? page.goals(data, select) : forGoals(data), asIons(data)), asClass(data)),
+      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, page.goals ? page.goals(data, select) : forGoals(data), asIons(data), asClass(data))),
       references(data, candidate, inner < 640 ? inner : Math.round(inner * 0.62)));
     root.selected = place;
   };
