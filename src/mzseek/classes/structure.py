@@ -106,13 +106,14 @@ def fit_structure_model(
     bits : CSR of 0/1, shape (molecules, bits)
     lineage : int array, shape (molecules,)
     min_molecules : int
-        That must have a bit, for it to be a feature.
+        That must have a bit, for it to be a feature; a twentieth of all where that is fewer.
     l2 : float
         Half of it times the squares of all weights is added to the loss summed over molecules.
     iterations : int
         Of L-BFGS, at most, for each node.
     """
-    columns = np.flatnonzero(np.bincount(bits.indices, minlength=bits.shape[1]) >= min_molecules)
+    least = min(min_molecules, max(len(lineage) // 20, 1))
+    columns = np.flatnonzero(np.bincount(bits.indices, minlength=bits.shape[1]) >= least)
     rows = csr_array(bits[:, columns], dtype=np.float64)
     weights, bias, steps = [], [], []
     for level, parents in enumerate(tree.parents):
@@ -128,7 +129,7 @@ def fit_structure_model(
             label = np.searchsorted(children, node[members])
             fitted = _softmax_regression(rows[members], label, len(children), l2, iterations)
             of_level[:, children], bias_of_level[children] = fitted
-        step = float(np.abs(of_level).max()) / _STEPS or 1.0
+        step = float(np.abs(of_level).max(initial=0.0)) / _STEPS or 1.0
         weights.append(np.rint(of_level / step).astype(np.int8))
         bias.append(bias_of_level.astype(np.float32).astype(np.float64))
         steps.append(step)
