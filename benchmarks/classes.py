@@ -1,17 +1,17 @@
 r"""Measure compound classes of molecules whose structural cluster is unknown.
 
-    mzseek model build massbank.tsv.gz massbank_more.tsv.gz --channels fragments,analogs \
-        --folds train --molecules molecules.tsv.gz --sources massbank,chemicals \
-        --known massbank_known.tsv.gz --electrospray-only --out trained
-    python benchmarks/classes.py massbank.tsv.gz massbank_more.tsv.gz --model trained \
-        --known massbank_known.tsv.gz --fold test --out rows.jsonl
+    python benchmarks/classes.py massbank.tsv.gz massbank_more.tsv.gz \
+        --known massbank_known.tsv.gz --fold test --most 250 --out rows.jsonl
 
 One spectrum of each molecule and ion mode of the fold is annotated from the bundled database, with
 all molecules of the fold removed from it, and with them present. The model of classes is fitted
 anew, without the labels of molecules of val and test, and of those with a Tanimoto similarity of
-0.6 or more to one of these: no reference spectrum and no label is of the molecule's cluster. For
-each level the table says how often the most probable class is right, with 95 % intervals over
-molecules, and the calibration error of its probability; beside it
+0.6 or more to one of these; of the reference spectra of the model only those of the tables' train
+fold are kept. So no reference spectrum and no label is of the molecule's cluster. (Weights of the
+ranker and its channel of fragments stay those of the model; `--model` takes a bundle that was made
+with `mzseek model build --folds train`.) For each level the table says how often the most probable
+class is right, with 95 % intervals over molecules, and the calibration error of its probability;
+beside it
 
 - the majority class of labelled molecules, and the class of the most similar reference spectrum;
 - the classifier of structures applied to the true structure: what a perfect identification would
@@ -23,6 +23,7 @@ the tree there.
 
 import argparse
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ from mzseek.classes.structure import KINDS, side_by_side
 from mzseek.classes.taxonomy import LEVELS, Lineage, Taxonomy, padded
 from mzseek.metrics import bootstrap
 from mzseek.similarity.packed import pack_words, packed_tanimoto
-from not_in_database import AT_ONCE, Changed, Query, drawn, records, without
+from not_in_database import AT_ONCE, Changed, Query, drawn, records, reduced, without
 
 HELD_OUT = ("val", "test")
 BINS = 10
@@ -51,14 +52,14 @@ BINS = 10
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", type=Path, nargs="+")
-    parser.add_argument("--model", type=Path, required=True, help="fitted with --folds train")
+    parser.add_argument("--model", type=Path, help="the shipped bundle if not given")
     parser.add_argument("--known", type=Path, required=True)
     parser.add_argument("--fold", default="test")
     parser.add_argument("--most", type=int, default=1_000, help="molecules of each ion mode")
     parser.add_argument("--work", type=Path, default=Path("with-classes"), help="kept and reused")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    given.contributor, given.lists, given.pool = None, "", None
+    given.contributor, given.lists, given.pool, given.references = None, "", None, "train"
     lineages = read_lineages(given.known, lambda where, reason: None)
     if not (given.work / "manifest.json").exists():
         fit_without_clusters(given, lineages)
@@ -79,7 +80,14 @@ def main() -> None:
 
 def fit_without_clusters(given: argparse.Namespace, lineages: Mapping[str, Lineage]) -> None:
     """Write a copy of the bundle whose model of classes knows nothing near to val and test."""
-    bundle = Bundle.open(given.model)
+    with tempfile.TemporaryDirectory(prefix="classes-") as folder:
+        reduced(Bundle.open(given.model), given, {}, Path(folder) / "reduced")
+        fit_classes_of(given, lineages, Bundle.open(Path(folder) / "reduced"))
+
+
+def fit_classes_of(
+    given: argparse.Namespace, lineages: Mapping[str, Lineage], bundle: Bundle
+) -> None:
     held_out = {
         spectrum.metadata["inchikey"][:14]
         for _, spectrum in records(given.tables)

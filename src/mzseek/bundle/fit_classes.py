@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 
 from mzseek.bundle.bundle import Bundle
 from mzseek.bundle.write import rewrite_classes
-from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.classes.formula import ELEMENTS, composition
 from mzseek.classes.model import (
@@ -173,6 +172,9 @@ def fit_classes(
     )
     progress("weights of classes", 0, None)
     queries = _one_spectrum_each(bundle, model)
+    of_library = np.unique(queries.keys)
+    first = molecules.fingerprints(rows[np.searchsorted(model.keys, of_library)], KINDS[0])
+    groups = StructureGroups.of(of_library, first, _GROUPS)
     own = rows[np.searchsorted(model.keys, queries.keys)]
     near = packed_tanimoto(molecules.words(KINDS[0])[own], molecules.words(KINDS[0])[rows]) >= NEAR
     votes = [
@@ -181,12 +183,13 @@ def fit_classes(
             for row, is_near in zip(own.tolist(), near, strict=True)
         ]),
         _isomer_votes(bundle, model, bits, own, [set(rows[is_near].tolist()) for is_near in near]),
-        *_spectral_votes(bundle, model, queries, csr_array(bits[rows])),
+        *_spectral_votes(bundle, model, queries, groups),
     ]  # fmt: skip
     truth = model.find([key.decode() for key in queries.keys.tolist()])
-    _, molecule, number = np.unique(queries.keys, return_inverse=True, return_counts=True)
-    weights = fit_weights(tree, votes, model.prior, truth, 1.0 / number[molecule])
-    fitted_on = {"queries": len(truth), "molecules": len(number), "labelled": len(keys)}
+    # Every cluster counts once: an unknown molecule rarely belongs to one of the largest.
+    cluster = groups.cluster[groups.indices(queries.keys)]
+    weights = fit_weights(tree, votes, model.prior, truth, 1.0 / np.bincount(cluster)[cluster])
+    fitted_on = {"queries": len(truth), "molecules": len(groups), "labelled": len(keys)}
     return replace(model, weights=weights, metadata={"fitted_on": fitted_on})
 
 
@@ -239,7 +242,7 @@ def _isomer_votes(
 
 
 def _spectral_votes(
-    bundle: Bundle, model: ClassModel, queries: _Queries, bits: csr_array
+    bundle: Bundle, model: ClassModel, queries: _Queries, groups: StructureGroups
 ) -> tuple[Floats, Floats]:
     """Return votes of the regression and of the nearest references, whole clusters left out."""
     library = bundle.library
@@ -254,8 +257,6 @@ def _spectral_votes(
         PrecursorIons._make(map(np.array, library.ions)),
         molecule_of, (), np.array(names, model.keys.dtype),
     )  # fmt: skip
-    own = np.searchsorted(model.keys, np.unique(queries.keys))
-    groups = StructureGroups.of(model.keys[own], csr_array(bits[own, : _first_bits()]), _GROUPS)
     group_of = dict(zip(groups.inchikey14.tolist(), groups.group.tolist(), strict=True))
     of_spectrum = np.array([group_of.get(name.encode(), -1) for name in names])[molecule_of]
     regressed = np.zeros((len(queries.spectra), len(model.tree)))
@@ -277,7 +278,3 @@ def _spectral_votes(
             similarities = scores[records >= 0][first]  # the best comes first
             nearest[row] = reference_votes(of_molecule[molecules], similarities)
     return regressed, nearest
-
-
-def _first_bits() -> int:
-    return fingerprint_kind(KINDS[0]).bits

@@ -389,6 +389,15 @@ def _show_card(bundle: "Bundle") -> None:
                 f"Whether the molecule is in the database, {plain(mode)} mode, on molecules not "
                 f"fitted on: calibration error {100 * fitted['error']:.1f} %, AUC {auc}"
             )
+    classes = bundle.classes
+    if classes is None:
+        say("Compound classes: none")
+    else:
+        sizes = [len(nodes) for nodes in classes.tree.nodes]
+        say(
+            f"Compound classes: {sizes[0]} superclasses, {sizes[1]} classes and {sizes[2]} "
+            f"subclasses, of {len(classes.keys):,} labelled molecules"
+        )
     say("Limits")
     for line in card["limits"]:
         say(f"- {plain(line)}")
