@@ -42,8 +42,9 @@ _GROUPS = 5
 _RIDGE, _BIN = 1.0, 0.01  # of the regression; required by the index, which has its own bins
 _REQUIRED = ("inchikey", "chemont")
 _SOURCE = (
-    "ChemOnt lineages are facts that the records of MassBank state about their molecules; the "
-    "names of classes are those of ChemOnt (ClassyFire, CC BY 4.0)."
+    "Lineages are facts that the records of MassBank (massbank.eu) state about their molecules. "
+    "The names of classes are those of ChemOnt (Djoumbou Feunang et al., J. Cheminform. 8:61, "
+    "2016)."
 )
 
 
