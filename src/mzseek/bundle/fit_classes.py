@@ -173,6 +173,8 @@ def fit_classes(
     )
     progress("weights of classes", 0, None)
     queries = _one_spectrum_each(bundle, model)
+    if not len(queries.spectra):
+        raise BundleError("no reference spectrum is of a molecule with a lineage, expected some")
     of_library = np.unique(queries.keys)
     first = molecules.fingerprints(rows[np.searchsorted(model.keys, of_library)], KINDS[0])
     groups = StructureGroups.of(of_library, first, _GROUPS)
@@ -253,6 +255,7 @@ def _spectral_votes(
     labelled = lineage >= 0
     of_molecule = np.zeros((len(names), len(model.tree)))
     of_molecule[labelled, lineage[labelled]] = 1.0
+    by_lineage = csr_array(of_molecule.T)
     references = ReferenceSpectra(
         PeakLists._make(map(np.array, library.peaks)),
         PrecursorIons._make(map(np.array, library.ions)),
@@ -270,7 +273,8 @@ def _spectral_votes(
             continue
         regression = Regression.of(others.peaks, others.ions, others.molecule, _RIDGE)
         weights = regression.by_molecule(asked.peaks, asked.ions, len(names))
-        regressed[inside] = np.einsum("ms,ml->sl", weights, of_molecule, optimize=True)
+        # A sparse product: that of dense matrices adds in an order that depends on threads.
+        regressed[inside] = np.asarray(by_lineage @ weights).T
         index = Index("analog", others.peaks, others.ions, _BIN)
         every = np.arange(len(others))
         best = index.search(asked.peaks, asked.ions, ANALOGS, every, np.ones(len(every), np.bool_))
