@@ -11,7 +11,7 @@ TORCH := 2.13.0
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chromium test-fast coverage check format docs bench bundle molecules fuzz lock clean
+.PHONY: help setup demo test chromium test-fast coverage check format docs bench bundle molecules classes fuzz lock clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 12
@@ -76,9 +76,13 @@ bundle: setup  ## the model bundle that comes with mzseek, from DATA=FOLDER; tak
 	$(BIN)/mzseek model build $(DATA)/massbank.tsv.gz $(DATA)/massbank_more.tsv.gz \
 		$(MOLECULES) --leave-out NILU --channels fragments,analogs,intensities --augment 0 \
 		--work $(WORK) --out src/mzseek/data/bundle
+	$(MAKE) classes
 
 molecules: setup  ## only the molecule database of that bundle, from DATA=FOLDER
 	$(BIN)/mzseek model molecules src/mzseek/data/bundle $(MOLECULES)
+
+classes: setup  ## only the model of compound classes of that bundle, from DATA=FOLDER
+	$(BIN)/mzseek model classes src/mzseek/data/bundle --known $(DATA)/massbank_known.tsv.gz
 
 fuzz: setup  ## damaged files for every reader, for a minute and a half
 	$(BIN)/python benchmarks/fuzz --seconds 90 --findings fuzz-findings

@@ -76,6 +76,20 @@ def test_by_precursor_is_a_scan(store: Database, data, adduct: str, ppm: float) 
 
 @looking
 @given(data=st.data())
+def test_by_name_is_a_scan(store: Database, data) -> None:
+    names = [row["names"] for row in all_rows(store)]
+    part = data.draw(st.sampled_from([name for own in names for name in own]))[:4]
+    same = [n for n, own in enumerate(names) if any(part.lower() in name.lower() for name in own)]
+    found = store.by_name(f" {part.upper()} ", len(names)).table
+    assert sorted(found["row"].to_pylist()) == same
+    lengths = [min(len(name) for name in own if part.lower() in name.lower())
+               for own in found["names"].to_pylist()]  # fmt: skip
+    assert lengths == sorted(lengths)
+    assert (store.by_name(part, 1).total, len(store.by_name(part, 1))) == (len(same), 1)
+
+
+@looking
+@given(data=st.data())
 def test_by_formula_and_key_are_scans(store: Database, data) -> None:
     rows = all_rows(store)
     one = data.draw(st.sampled_from(rows))

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mzseek.classes import ClassProbability, CompoundClass
+from mzseek.classes.posterior import ClassReference
 from mzseek.export.json_array import JsonArray
 
 
@@ -31,6 +33,26 @@ def test_objects_say_what_answers_do(written, make_annotation, make_reference) -
     assert best["nats"] == {"evidence": 2.5, "analogy": 1.0}
     assert best["libraryMatch"] is None
     assert json.loads(written()) == []
+
+
+def test_a_class_has_its_posterior_and_references(written, make_annotation) -> None:
+    lineage = ("Lipids", "Fatty Acyls", "Fatty alcohols")
+    levels = tuple((ClassProbability(lineage[:depth], 0.9 / depth),) for depth in (1, 2, 3))
+    references = (
+        ClassReference("r1", "", "CCO", 0.8, lineage),
+        ClassReference("r2", "", "C", 0.7, ("X",)),
+    )
+    found = CompoundClass(levels, levels[0][0], references)
+    with_class, without = json.loads(
+        written(make_annotation("1", compound_class=found), make_annotation("2"))
+    )
+    read = with_class["class"]
+    assert (read["name"], read["level"], read["probability"]) == ("Lipids", "superclass", 0.9)
+    assert read["posterior"]["class"] == [
+        {"name": "Fatty Acyls", "lineage": list(lineage[:2]), "probability": 0.45}
+    ]
+    assert [one["supports"] for one in read["references"]] == [True, False]
+    assert without["class"] is None
 
 
 def test_numbers_are_finite_or_null(written, make_annotation, make_candidate) -> None:

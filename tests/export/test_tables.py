@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mzseek.annotation.annotation import Level
+from mzseek.classes import ClassProbability, CompoundClass
 from mzseek.export.tables import (
     PEAK_COLUMNS,
     SUMMARY_COLUMNS,
@@ -126,6 +128,7 @@ def test_a_summary_row_says_what_the_annotation_does(
         "nearestSimilarity": "0.9300", "level": "3",
         "levelReason": "tentative structure: the best candidate has probability 0.76",
         "spectra": "1", "file": "run.mgf", "notes": "a note; another\\; one", "ionSupport": "",
+        "class": "", "classLevel": "", "classProbability": "",
     }  # fmt: skip
 
 
@@ -239,3 +242,20 @@ def test_what_cannot_be_broken_explains_no_peak(
     found = rows(Peaks, make_annotation(candidates=candidates))
     assert [(row["formula"], row["piece"]) for row in found] == [("", "")] * 5
     assert {row["rank"] for row in found} == {"" if changes is None else "1"}
+
+
+def test_the_compound_class_is_in_the_row_of_a_feature(rows, make_annotation):
+    of_class = CompoundClass(
+        (
+            (ClassProbability(("Lipids",), 0.9), ClassProbability(("",), 0.1)),
+            (ClassProbability(("Lipids", "Fatty Acyls"), 0.75),),
+            (ClassProbability(("Lipids", "Fatty Acyls", "Fatty alcohols"), 0.5),),
+        ),
+        ClassProbability(("Lipids", "Fatty Acyls"), 0.75),
+    )
+    (row,) = rows(Summary, make_annotation("17", compound_class=of_class))
+    assert [row[name] for name in ("class", "classLevel", "classProbability")] == [
+        "Fatty Acyls", "class", "0.75",
+    ]  # fmt: skip
+    (row,) = rows(Summary, make_annotation("17", compound_class=replace(of_class, answer=None)))
+    assert [row[name] for name in ("class", "classLevel", "classProbability")] == [""] * 3

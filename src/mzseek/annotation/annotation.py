@@ -13,6 +13,7 @@ from rdkit.Chem import Mol, MolFragmentToSmiles
 from mzseek.annotation.features import Feature
 from mzseek.chem import parse_molecule
 from mzseek.chem.depiction import structure
+from mzseek.classes import CompoundClass
 from mzseek.core.errors import AnnotationError, MzseekError
 from mzseek.core.text import Table
 from mzseek.fragments import Explanation, explain
@@ -238,6 +239,9 @@ class Annotation:
     expected : mapping of str to mapping of str to float
         Expected value by one objective (first key) of the decision for another (second key), given
         that one of the candidates is the molecule.
+    compound_class : CompoundClass or None
+        Superclass, class and subclass of the molecule, whether it is a candidate or not; None where
+        the bundle has no model of classes.
     """
 
     feature: Feature
@@ -266,6 +270,7 @@ class Annotation:
     unmatched_scores: tuple[str, ...] = ()
     ion_support: tuple[IonSupport, ...] = ()
     expected: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    compound_class: CompoundClass | None = None
 
     @property
     def best(self) -> Candidate | None:

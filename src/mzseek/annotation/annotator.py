@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,7 @@ from mzseek.annotation.candidates import (
     file_source,
     library_source,
 )
+from mzseek.annotation.compound_classes import ClassAnnotator
 from mzseek.annotation.confidence import check_share, expected_share
 from mzseek.annotation.config import (
     AUTO,
@@ -292,16 +293,20 @@ class Annotator:
             index=self.source.index,
         )  # fmt: skip
         by_query = dict(zip(with_candidates, results, strict=True))
+        classes = self.classes
+        votes = classes.spectral_votes(queries, neighbour_lists) if classes else None
         label = None if self.prior is None else self.prior.label
         annotations = []
         for index, query in enumerate(queries):
             if index not in by_query:
-                annotations.append(
-                    annotate_without_candidates(
-                        query, neighbour_lists[index], self.channels, self.config, label,
-                        () if self.scores is None else self.scores.names,
-                    )
+                annotation = annotate_without_candidates(
+                    query, neighbour_lists[index], self.channels, self.config, label,
+                    () if self.scores is None else self.scores.names,
                 )  # fmt: skip
+                if classes and votes:
+                    found = classes.without_candidates(query, neighbour_lists[index], votes[index])
+                    annotation = replace(annotation, compound_class=found)
+                annotations.append(annotation)
                 continue
             (scored, evidence), mode = by_query[index], mode_of(query)
             prior = None
@@ -316,6 +321,10 @@ class Annotator:
                 query, scored, neighbour_lists[index], confidence.of(mode), self.channels,
                 molecules.fingerprints(scored.rows), self.config, evidence, prior,
                 external=external, share=self.expected_share, in_library=self.in_library,
+                classify=None if not classes or not votes else partial(
+                    classes.of_candidates, query, neighbour_lists[index], votes[index], molecules,
+                    scored.rows,
+                ),
             )  # fmt: skip
             annotation = with_ion_support(annotation, query, scored, confidence)
             annotations.append(
@@ -351,6 +360,14 @@ class Annotator:
             return ask(feature, self.source, self.config)
         except AnnotationError as error:
             return _skipped(feature, error)
+
+    @cached_property
+    def classes(self) -> ClassAnnotator | None:
+        """What estimates compound classes; None where the bundle has no model of them."""
+        model, store = self.bundle.classes, self.bundle.molecules
+        if model is None:
+            return None
+        return ClassAnnotator(model, store, self.fitted, self.config.class_confidence)
 
     @cached_property
     def channels(self) -> dict[str, str]:

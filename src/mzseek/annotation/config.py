@@ -293,6 +293,11 @@ class AnnotateConfig:
     )
     max_candidates: int = _setting(5_000, "Candidates of a feature, at most: the nearest by mass.")
     top: int = _setting(100, "Candidates of a feature that are shown.")
+    class_confidence: float = _setting(
+        0.7,
+        "The compound class is named down to the deepest level (superclass, class, subclass) with "
+        "at least this probability.",
+    )
     smiles_column: str | None = _setting(None, "Column with SMILES, in a list of molecules.")
     name_column: str | None = _setting(None, "Column with names, in a list of molecules.")
     formulas_path: str | None = None
@@ -346,6 +351,10 @@ class AnnotateConfig:
         for name in ("max_candidates", "top"):
             if getattr(self, name) < 1:
                 raise AnnotationError(f"{name} is {getattr(self, name)}, expected 1 or more")
+        if not 0 < self.class_confidence <= 1:
+            raise AnnotationError(
+                f"class_confidence is {self.class_confidence:g}, expected above 0, at most 1"
+            )
         if not self.rt_window >= 0:
             raise AnnotationError(
                 f"retention times within {self.rt_window:g} s, expected 0 or more"

@@ -1,7 +1,7 @@
 """From scores to an annotation: probabilities, prediction set, decisions, level."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from mzseek.annotation.references import (
     unlisted_note,
 )
 from mzseek.annotation.scoring import Scored
+from mzseek.classes import CompoundClass
 from mzseek.decision import UTILITIES, distribution, prediction_sets
 from mzseek.decision.distributions import expected_of_candidates, row_keys
 
@@ -61,6 +62,7 @@ def annotate_query(
     external: Sequence["Contribution"] = (),
     share: float = 0.5,
     in_library: float = 1.0,
+    classify: Callable[[Floats, float | None], CompoundClass] | None = None,
 ) -> Annotation:
     """Annotate a feature that has candidates.
 
@@ -84,6 +86,9 @@ def annotate_query(
         Expected share of features whose molecule is in the database.
     in_library : float
         Share of the database's molecules with reference spectra.
+    classify : callable, optional
+        Returns the compound class, given the probabilities of the candidates and that of being in
+        the database.
     """
     counts = np.array([query.n_candidates])
     molecules = [molecule for listed in query.molecules for molecule in listed]
@@ -186,6 +191,7 @@ def annotate_query(
             judged: {goal: float(values[index]) for goal, index in decisions.items()}
             for judged, values in utilities.items()
         },
+        compound_class=None if classify is None else classify(p, present),
     )
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from mzseek.annotation.confidence import Confidence
 from mzseek.bundle.arrays import HEIGHT_UNITS, MZ_UNITS, Array, Arrays
+from mzseek.bundle.classes import CLASS_ARRAYS, CLASSES, open_classes
 from mzseek.bundle.molecules import SCHEMA, BundledMolecules, column_of
 from mzseek.chem.fingerprinting import FINGERPRINTS, fingerprint_kind
 from mzseek.core.errors import BundleError, EvidenceError, LibraryError
@@ -33,6 +34,7 @@ from mzseek.library.similarity import PeakLists, PrecursorIons
 from mzseek.spectra import Spectrum
 
 if TYPE_CHECKING:
+    from mzseek.classes.model import ClassModel
     from mzseek.evidence.prior import Prior
 
 KIND = "model bundle"
@@ -319,7 +321,7 @@ class Bundle:
 
     def verify(self) -> None:
         """Read all of it, as `open` and use would; raises `BundleError`."""
-        _ = self.card, self.confidence, self.library, self.molecules
+        _ = self.card, self.confidence, self.library, self.molecules, self.classes
         for state in (*self.fitted.states, *([self.prior.state] if self.prior else [])):
             _ = list(state.arrays.values())  # each is unpacked on first use
 
@@ -334,6 +336,14 @@ class Bundle:
         if PRIOR not in self.manifest["files"]:
             return None
         return open_prior(self._object(PRIOR), self._arrays, self.folder / PRIOR)
+
+    @cached_property
+    def classes(self) -> "ClassModel | None":
+        """Model of compound classes; None where the bundle has none."""
+        if CLASSES not in self.manifest["files"]:
+            return None
+        arrays = Arrays(self.folder / CLASS_ARRAYS)
+        return open_classes(self._object(CLASSES), arrays, self.folder / CLASSES)
 
     @property
     def fingerprint(self) -> str:

@@ -37,8 +37,10 @@ from mzseek.bundle.bundle import (
     pack_prior,
     pack_states,
 )
+from mzseek.bundle.classes import CLASS_ARRAYS, CLASSES, pack_classes
 from mzseek.bundle.fitting import References
 from mzseek.bundle.molecules import BundledMolecules
+from mzseek.classes.model import ClassModel
 from mzseek.core.errors import BundleError
 from mzseek.evidence.model import EvidenceModel
 from mzseek.io import StrPath, atomic_directory, sole_writer
@@ -261,6 +263,36 @@ def rewrite_molecules(
         _write_molecules(folder / MOLECULES, molecules)
         (folder / LICENCE).write_text(licence, encoding="utf-8")
         MANIFEST.write(folder, {"versions": bundle.manifest["versions"], "counts": counts})
+    return Bundle.open(out)
+
+
+def rewrite_classes(
+    bundle: Bundle, out: StrPath, classes: ClassModel, sources: Sequence[StrPath] = ()
+) -> Bundle:
+    """Write a bundle with a model of compound classes; all else is copied.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    out : path
+        Folder to write, which may be that of ``bundle``.
+    classes : ClassModel
+    sources : sequence of paths
+        Files that must not be overwritten.
+
+    Raises
+    ------
+    BundleError, BusyError, WriteError
+        As `write_bundle`.
+    """
+    fields, arrays = pack_classes(classes)
+    with _replaced(out, sources) as folder:
+        for name in bundle.manifest["files"]:
+            copyfile(bundle.folder / name, folder / name)
+        write_arrays(folder / CLASS_ARRAYS, arrays)
+        _write_json(folder / CLASSES, fields)
+        metadata = {name: bundle.manifest[name] for name in ("versions", "counts")}
+        MANIFEST.write(folder, metadata)
     return Bundle.open(out)
 
 

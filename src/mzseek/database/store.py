@@ -460,6 +460,29 @@ class Database:
         rows = self._rows_of(block, self.keys, "key")
         return Matches(self.rows(rows), len(rows))
 
+    def by_name(self, name: str, count: int = 100) -> Matches:
+        """Return the first ``count`` molecules with a name that holds a text, whatever its case.
+
+        Molecules whose name is the text itself come first, then those of the shortest names.
+        """
+        text = " ".join(name.split()).lower()
+        if not text:
+            raise DatabaseError("the name is empty, expected some letters of one")
+        found: dict[int, tuple[int, int]] = {}  # by row: length of the shortest name, and the row
+        start = 0
+        for batch in self.batches(["names"]):
+            names = batch["names"].combine_chunks()
+            flat, parents = pc.list_flatten(names), pc.list_parent_indices(names)
+            matching = pc.match_substring(flat, text, ignore_case=True)
+            lengths = pc.utf8_length(flat.filter(matching)).to_pylist()
+            for row, length in zip(parents.filter(matching).to_pylist(), lengths, strict=True):
+                key = (length, start + row)
+                found[start + row] = min(found.get(start + row, key), key)
+            start += batch.num_rows
+        ranked = [row for row, _ in sorted(found.items(), key=lambda item: item[1])]
+        table = self.rows(np.array(ranked[:count], np.int64))
+        return Matches(table, len(ranked))
+
     def by_similarity(self, smiles: str, count: int = 100, least: float = 0.0) -> Matches:
         """Return the ``count`` molecules of highest Tanimoto similarity, none below ``least``.
 

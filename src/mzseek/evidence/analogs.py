@@ -1,5 +1,6 @@
 """Channel: structural similarity to molecules whose reference spectra are similar."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -23,6 +24,7 @@ from mzseek.library.similarity import PeakLists, PrecursorIons, normalised, peak
 from mzseek.parallel.engine import Progress, silent
 from mzseek.parallel.processes import in_threads
 from mzseek.similarity.packed import ReferenceSimilarity, fingerprint_hashes, pack_words
+from mzseek.spectra import Spectrum
 from mzseek.spectra.spectrum import MAX_MZ
 
 Floats = npt.NDArray[np.float64]
@@ -358,6 +360,15 @@ class Analogs(Channel):
         in_threads(score, len(work))
         return values
 
+    def molecule_weights(self, state: ChannelState, spectra: Sequence[Spectrum]) -> Values:
+        """Return the weights of the known molecules in the regression: (molecules, spectra)."""
+        molecules = len(_state_masses(state))
+        return self._regression(state).by_molecule(*peak_lists(spectra), molecules)
+
+    def molecule_bits(self, state: ChannelState, kind: str) -> csr_array:
+        """Return the fingerprints of the known molecules, of one of the channel's kinds."""
+        return _bits(state, kind)
+
     def use_library(self, state: ChannelState, library: Library) -> None:
         """Search the library's analog index if its spectra are those of the state."""
         state.cache["library"] = library
@@ -514,10 +525,12 @@ def _spectra_of(state: ChannelState, molecules: Ints) -> set[tuple[int, bytes]]:
 def _reference_similarity(state: ChannelState, kind: str) -> ReferenceSimilarity:
     """Fingerprints of the known molecules, packed once."""
     if kind not in state.cache:
-        pointers, bits = state.arrays[f"bit_pointers.{kind}"], state.arrays[f"bits.{kind}"]
-        shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
-        ones = np.ones(len(bits), np.int32)
-        words = pack_words(csr_array((ones, bits, pointers), shape=shape))
-        state.cache[kind] = ReferenceSimilarity(words)
+        state.cache[kind] = ReferenceSimilarity(pack_words(_bits(state, kind)))
     reference: ReferenceSimilarity = state.cache[kind]
     return reference
+
+
+def _bits(state: ChannelState, kind: str) -> csr_array:
+    pointers, bits = state.arrays[f"bit_pointers.{kind}"], state.arrays[f"bits.{kind}"]
+    shape = (len(pointers) - 1, FINGERPRINTS[kind].bits)
+    return csr_array((np.ones(len(bits), np.int32), bits, pointers), shape=shape)

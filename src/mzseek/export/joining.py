@@ -15,11 +15,11 @@ PREFIX = "mzseek_"  # before the names of joined columns, so that they are like 
 JOINED = (
     "name", "molecularFormula", "adduct", "InChIkey2D", "smiles", "confidence", "probability",
     "inDatabaseProbability", "setSize", "explainedIntensity", "libraryMatch", "librarySimilarity",
-    "level", "levelReason", "links", "notes",
+    "level", "levelReason", "links", "notes", "class", "classLevel", "classProbability",
 )  # fmt: skip
 NUMBERS = frozenset(
     {"confidence", "probability", "inDatabaseProbability", "setSize", "explainedIntensity",
-     "librarySimilarity"}
+     "librarySimilarity", "classProbability"}
 )  # fmt: skip
 _MAX_ID = 200  # characters of a text that may be an id
 _PROGENESIS = re.compile(r"\d+\.\d+_\d+\.\d+(?:m/z|n)")

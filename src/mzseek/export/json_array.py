@@ -10,6 +10,7 @@ from typing import Any
 
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.chem.identifiers import links
+from mzseek.classes import LEVELS, CompoundClass
 from mzseek.export.tables import FIRST
 from mzseek.export.writer import Writer, plain_data
 
@@ -82,8 +83,35 @@ def annotation_object(annotation: Annotation) -> Any:
                 for mz, reason in zip(spectrum.mz.tolist(), reasons, strict=True)
                 if reason
             ],
+            "class": annotation.compound_class and _class_object(annotation.compound_class),
         }
     )
+
+
+def _class_object(found: CompoundClass) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "level": found.level,
+        "probability": found.probability,
+        "posterior": {
+            level: [
+                {"name": entry.name, "lineage": entry.lineage, "probability": entry.probability}
+                for entry in entries
+            ]
+            for level, entries in zip(LEVELS, found.levels, strict=True)
+        },
+        "references": [
+            {
+                "record": reference.record,
+                "name": reference.name,
+                "smiles": reference.smiles,
+                "similarity": reference.similarity,
+                "lineage": reference.lineage,
+                "supports": found.is_supported_by(reference),
+            }
+            for reference in found.references
+        ],
+    }
 
 
 def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -> dict[str, Any]:

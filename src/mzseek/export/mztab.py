@@ -256,6 +256,11 @@ SUMMARY_EXTRA: dict[str, Callable[[Annotation], str]] = {
     "opt_global_in_database_probability": lambda a: number(a.present),
     "opt_global_set_size": lambda a: str(a.set_size),
     "opt_global_level_reason": lambda a: text(a.level.reason),
+    "opt_global_class": lambda a: text(a.compound_class.name) if a.compound_class else NULL,
+    "opt_global_class_level": lambda a: text(a.compound_class.level) if a.compound_class else NULL,
+    "opt_global_class_probability": lambda a: (
+        number(a.compound_class.probability) if a.compound_class else NULL
+    ),
 }
 FEATURE: dict[str, Callable[[Annotation], str]] = {
     "adduct_ion": lambda a: adduct(a.best.adduct) if a.best else NULL,

@@ -24,6 +24,8 @@ from mzseek.annotation.annotator import extension_lines
 from mzseek.annotation.config import larger_databases
 from mzseek.chem.depiction import structure
 from mzseek.chem.identifiers import canonical, link
+from mzseek.classes import LEVELS as CLASS_LEVELS
+from mzseek.classes import CompoundClass
 from mzseek.core.text import visible
 from mzseek.decision import UTILITIES
 from mzseek.export.spectrum_plot import Axes, ticks
@@ -38,6 +40,7 @@ MAX_PEAKS = 160  # that are drawn; of more, the strongest
 MAX_REFERENCE_PEAKS = 80
 LISTED = 15  # candidates with a name and a probability
 REFERENCES = 6  # spectra
+CLASSES = 3  # of each level
 KINDS = ("match", "evidence", "analogy", "external", "prior")
 _SURE, _FAIR = 0.9, 0.5
 _MIN_ANALOGY = 0.1  # log-odds
@@ -501,7 +504,26 @@ def feature_data(annotation: Annotation) -> dict[str, Any]:
         "removed": packed_reasons(
             spectrum.intensities, annotation.artefacts[feature.representative]
         ),
+        "classes": annotation.compound_class and _classes(annotation.compound_class),
     }
+
+
+def _classes(found: CompoundClass) -> dict[str, Any]:
+    """Return the posterior over compound classes, and the references beside it."""
+    return {
+        "answer": None if found.answer is None else [found.name, found.level],
+        "levels": [
+            [level, [[entry.name, round(entry.probability, 4)] for entry in entries[:CLASSES]]]
+            for level, entries in zip(CLASS_LEVELS, found.levels, strict=True)
+        ],
+        "refs": [
+            [
+                reference.name or reference.smiles, round(reference.similarity, 3),
+                reference.lineage[-1], found.is_supported_by(reference),
+            ]
+            for reference in found.references
+        ],
+    }  # fmt: skip
 
 
 def _candidate(annotation: Annotation, candidate: Candidate, index: int) -> dict[str, Any]:

@@ -109,7 +109,9 @@ def read_skipped(folder: Path) -> Iterator[tuple[str, str]]:
         yield from ((where, reason) for where, reason in rows)
 
 
-_FRACTIONS = frozenset({"confidence", "probability", "inDatabaseProbability", "coverage"})
+_FRACTIONS = frozenset(
+    {"confidence", "probability", "inDatabaseProbability", "coverage", "classProbability"}
+)
 _DIGITS = {"ionMass": 5, "retentionTimeInSeconds": 2, "mass": 5, "errorPpm": 2}  # 4 for others
 
 
@@ -196,6 +198,9 @@ _FEATURE: dict[str, Callable[[Annotation], Any]] = {
     "ionSupport": lambda a: tuple(
         f"{own.adduct} ({own.spectra}): {fraction(own.probability)}" for own in a.ion_support
     ),
+    "class": lambda a: a.compound_class and a.compound_class.name,
+    "classLevel": lambda a: a.compound_class and a.compound_class.level,
+    "classProbability": lambda a: a.compound_class and a.compound_class.probability,
 }
 SUMMARY_COLUMNS = (
     "feature", "named_by", "rank", "name", "molecularFormula", "adduct", "InChIkey2D", "smiles",
@@ -204,6 +209,7 @@ SUMMARY_COLUMNS = (
     "match", "prior", "explainedIntensity", "libraryMatch", "librarySimilarity", "unlistedMatch",
     "unlistedMatchSmiles", "unlistedMatchSimilarity", "nearestSimilarity", "level", "levelReason",
     "spectra", "file", "notes", "ionSupport",
+    "class", "classLevel", "classProbability",
 )  # fmt: skip
 PEAK_COLUMNS = (
     "feature", "spectrum", "rank", "smiles", "mz", "intensity", "relative", "formula", "errorPpm",

@@ -234,8 +234,9 @@ def search(
     formula: Annotated[str | None, typer.Option(help="Formula, in any order.")] = None,
     inchikey: Annotated[str | None, typer.Option(help="InChIKey, or its first block.")] = None,
     like: Annotated[str | None, typer.Option(help="SMILES: the most similar by Tanimoto.")] = None,
+    name: Annotated[str | None, typer.Option(help="A name, or a part of one, in any case.")] = None,
     ppm: Annotated[float, typer.Option(help="For --mass, --masses and --precursor.")] = 10.0,
-    top: Annotated[int, typer.Option(min=1, help="For --like: how many.")] = 100,
+    top: Annotated[int, typer.Option(min=1, help="For --like and --name: how many.")] = 100,
     cap: Annotated[
         int | None, typer.Option(min=1, help="At most so many a query: the nearest by mass.")
     ] = None,
@@ -249,14 +250,16 @@ def search(
     Example: mzseek database search candidates --mass 194.0804 --ppm 5
     """
     by = {"--mass": mass, "--masses": masses, "--precursor": precursor, "--formula": formula,
-          "--inchikey": inchikey, "--like": like}  # fmt: skip
+          "--inchikey": inchikey, "--like": like, "--name": name}  # fmt: skip
     criteria = [name for name, value in by.items() if value not in (None, [])]
     if len(criteria) != 1:
         raise DatabaseError(
             f"{' and '.join(criteria) or 'nothing'} was asked for, expected one of {', '.join(by)}"
         )
-    if cap is not None and criteria[0] in ("--like", "--inchikey"):
-        raise DatabaseError("--cap is for masses, precursors and formulas; --like has --top")
+    if cap is not None and criteria[0] in ("--like", "--inchikey", "--name"):
+        raise DatabaseError(
+            "--cap is for masses, precursors and formulas; --like and --name have --top"
+        )
     if adduct and criteria[0] not in ("--precursor", "--masses"):
         raise DatabaseError(f"--adduct is for --precursor and --masses, not for {criteria[0]}")
     from mzseek.chem.formulas import parse_formula
@@ -272,6 +275,13 @@ def search(
         return
     if like is not None:
         write_molecules(sys.stdout, [database.by_similarity(like, top).table], ("similarity",))
+        return
+    if name is not None:
+        molecules = database.by_name(name, top)
+        write_molecules(sys.stdout, [molecules.table])
+        if not len(molecules):
+            _warn(f"no molecule has a name with {name!r}")
+        _warn_capped([molecules], "--top")
         return
     if formula is not None:
         molecules = database.by_formula(formula, **capping)
@@ -309,12 +319,12 @@ def search(
         _warn(f"{masses}: skipped {len(skipped):,}: {'; '.join(examples)}")
 
 
-def _warn_capped(matches: "list[Matches]") -> None:
+def _warn_capped(matches: "list[Matches]", option: str = "--cap") -> None:
     capped = [molecules for molecules in matches if molecules.capped]
     if capped:
         shown, total = sum(map(len, capped)), sum(molecules.total for molecules in capped)
         of = f" of {len(capped):,} queries" if len(capped) > 1 else ""
-        _warn(f"{shown:,} of {total:,} shown{of} (--cap)")
+        _warn(f"{shown:,} of {total:,} shown{of} ({option})")
 
 
 def _warn(text: str) -> None:

@@ -244,6 +244,40 @@ def molecules_of(
     _show_counts(replaced)
 
 
+@model_app.command("classes")
+def classes_of(
+    bundle: Annotated[Path, typer.Argument(help="A bundle's folder."), IS_BUNDLE],
+    known: Annotated[
+        Path,
+        typer.Option(
+            help="Table of molecules with their ChemOnt lineage (inchikey, chemont), such as "
+            "massbank_known.tsv.gz."
+        ),
+        EXISTS,
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write; the bundle itself by default.")
+    ] = None,
+    jobs: Jobs = None,
+) -> None:
+    """Fit the model of compound classes of a bundle, and nothing else.
+
+    Learns from the molecules of the bundle that the table has a lineage of; its reference spectra
+    are cross-fitted, whole structural clusters at a time.
+
+    Example: mzseek model classes mine --known massbank_known.tsv.gz
+    """
+    from mzseek.bundle import Bundle
+    from mzseek.bundle.fit_classes import add_classes
+
+    opened = Bundle.open(bundle)
+    with watched() as progress:
+        written = add_classes(
+            opened, out or bundle, known, jobs=jobs, progress=progress, say=say_plain
+        )
+    _show_counts(written)
+
+
 @model_app.command("info")
 def info(
     bundle: Folder = None,
@@ -363,6 +397,15 @@ def _show_card(bundle: "Bundle") -> None:
                 f"Whether the molecule is in the database, {plain(mode)} mode, on molecules not "
                 f"fitted on: calibration error {100 * fitted['error']:.1f} %, AUC {auc}"
             )
+    classes = bundle.classes
+    if classes is None:
+        say("Compound classes: none")
+    else:
+        sizes = [len(nodes) for nodes in classes.tree.nodes]
+        say(
+            f"Compound classes: {sizes[0]} superclasses, {sizes[1]} classes and {sizes[2]} "
+            f"subclasses, of {len(classes.keys):,} labelled molecules"
+        )
     say("Limits")
     for line in card["limits"]:
         say(f"- {plain(line)}")

@@ -192,6 +192,7 @@ RECORDED = {
     "network": ("options.network", "edges.csv", ...),
     "max_candidates": ("options.max_candidates", "77", 77),
     "top": ("options.top", "5", 5),
+    "class_confidence": ("options.class_confidence", "0.8", 0.8),
 }
 NOT_OF_ANSWERS = {
     "out", "resume", "force", "allow_empty", "jobs", "engine", "address", "ranking_columns",

@@ -76,6 +76,16 @@ function ionSupport(data) {
     h("p", { class: "small" }, "Probability of the first candidate among those of its mass, by the scores of the spectra of each ion alone."));
 }
 
+// The compound class, at three levels, and the reference molecules beside it.
+function asClass(data) {
+  const found = data.classes;
+  if (!found) return "";
+  const levels = found.levels.map(([level, entries]) => [h("p", { class: "small" }, level), h("ol", { class: "bars" }, entries.map(([name, p]) => h("li", {}, h("span", { class: "rank" }), h("span", { class: "label", title: name }, name), h("span", { class: "num" }, percent(p)), bar(p, found.answer && found.answer[0] === name && found.answer[1] === level ? "set" : "out"))))]);
+  const refs = found.refs.map(([name, similarity, of, supports]) => h("li", {}, h("b", {}, shortened(name, 40)), ` (similarity ${fixed(similarity, 2)}): ${of}${supports ? "" : ", another class"}`));
+  return box("Compound class", h("p", {}, found.answer ? [h("b", {}, found.answer[0]), ` (${found.answer[1]})`] : "None is probable enough to be named."), ...levels.flat(),
+    refs.length ? [h("p", { class: "small" }, "Most similar reference spectra of a known class:"), h("ul", { class: "small" }, refs)] : "");
+}
+
 function asIons(data) {
   if (!data.ions.length) return "";
   if (data.ions.length === 1 && data.support.length) return "";  // which names them all
