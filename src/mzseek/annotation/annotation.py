@@ -15,6 +15,7 @@ from mzseek.chem import parse_molecule
 from mzseek.chem.depiction import structure
 from mzseek.core.errors import AnnotationError, MzseekError
 from mzseek.core.text import Table
+from mzseek.formulas import RankedFormula
 from mzseek.fragments import Explanation, explain
 from mzseek.fragments.matching import LEAST, PPM
 from mzseek.spectra import Spectrum
@@ -203,6 +204,8 @@ class Annotation:
         The feature with its masses recalibrated, as it was scored; None where nothing was done.
     unmatched_scores : tuple of str
         Molecules (first InChIKey block) with external scores that are no candidates.
+    formulas : tuple of RankedFormula
+        Formulas that it may have without a database, the most probable first.
     """
 
     feature: Feature
@@ -229,6 +232,7 @@ class Annotation:
     least: float = LEAST
     processed: Feature | None = None
     unmatched_scores: tuple[str, ...] = ()
+    formulas: tuple[RankedFormula, ...] = ()
 
     @property
     def best(self) -> Candidate | None:

@@ -27,6 +27,7 @@ from mzseek.spectra.spectrum import (
     is_spectrum,
     measurable_peaks,
 )
+from mzseek.spectra.survey import with_survey_scans
 
 Opened = Callable[[str, str], object]
 
@@ -198,7 +199,7 @@ def _read_source(source: Source, kind: SpectrumFormat, opened: Opened | None) ->
         opened(source.name, kind.label)
     count = 0
     try:
-        for record in kind.read(source):
+        for record in with_survey_scans(kind.read(source)):
             count += 1
             yield record
     except InputError as error:

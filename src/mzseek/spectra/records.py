@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -318,6 +318,10 @@ class Record:
         Identifier for a record that names itself in no way.
     others : dict
         Further values of fields that were given more than once.
+    is_scan : bool
+        Whether it is one scan of a raw file, whose name is its own: not a record of a library.
+    pending : callable or None
+        Decodes the peaks of a survey scan, which are not always needed (`decode`).
     """
 
     where: str
@@ -327,6 +331,8 @@ class Record:
     problem: str | None = None
     fallback_name: str = ""
     others: dict[str, list[str]] = field(default_factory=dict)
+    is_scan: bool = False
+    pending: Callable[[], tuple[npt.ArrayLike, npt.ArrayLike]] | None = None
     _keys: dict[str, str] = field(default_factory=dict)
     _count: int = 0
     _size: int = 0
@@ -373,6 +379,15 @@ class Record:
         elif self._keys.get(name) == plain_key and value != before:
             reason = f"states two {_ONE_ONLY[name]}, {shorten(before)!r} and {shorten(value)!r}"
             self.refuse(reason, "contradiction")
+
+    def decode(self) -> None:
+        """Decode peaks that were left packed; none where they cannot be decoded."""
+        if self.pending is not None:
+            try:
+                self.mz, self.intensities = self.pending()
+            except (SpectrumError, ValueError, OverflowError):
+                pass
+            self.pending = None
 
     def refuse(self, reason: str, code: str) -> None:
         """Note why the record must be skipped, unless there is a reason already."""
@@ -559,10 +574,14 @@ def to_spectrum(
     if record.problem is not None:
         raise SpectrumError(record.problem)
     fields = record.fields
-    if _MS1.fullmatch(fields.get("ms_level", "").strip()):
+    if is_ms1(record):
         if _EI.search(fields.get("instrument_type", "")):
             raise SpectrumError(
                 "is an EI spectrum, in which no ion was selected, expected MS/MS", "ei"
+            )
+        if "ms1_of_ms2" in fields:
+            raise SpectrumError(
+                "is an MS1 spectrum: its isotope pattern was kept with its MS2 spectra", "ms1"
             )
         raise SpectrumError("is an MS1 spectrum, expected MS2 or higher", "ms1")
     stated, count = fields.get("num_peaks", "").strip(), str(np.size(record.mz))
@@ -603,6 +622,11 @@ def to_spectrum(
     usual = adduct.name if adduct else None
     identifier = identifier_of(record)[0]
     return Spectrum(mz, intensities, precursor_mz, usual, charge, identifier, metadata)
+
+
+def is_ms1(record: Record) -> bool:
+    """Return whether a record is of a survey scan."""
+    return _MS1.fullmatch(record.fields.get("ms_level", "").strip()) is not None
 
 
 def identifier_of(record: Record) -> tuple[str, bool]:

@@ -1,0 +1,93 @@
+"""Formulas of features: adduct hypotheses as annotation makes them, ranked without a database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.features import Feature
+from mzseek.annotation.query import adduct_hypotheses, as_known
+from mzseek.core.errors import AnnotationError, MoleculeError
+from mzseek.formulas import RankedFormula, ranked, score_formulas, shipped_model
+from mzseek.formulas.scoring import SpectrumEvidence
+
+IN_ANNOTATIONS = 10  # formulas that an annotation has
+
+
+@dataclass(frozen=True)
+class FeatureFormulas:
+    """The formulas of a feature.
+
+    Attributes
+    ----------
+    formulas : tuple of RankedFormula
+        The most probable first; empty where none can be told.
+    found : int
+        Formulas that were enumerated, of all ions tried.
+    notes : tuple of str
+        Why there are none, or which ions were left out.
+    """
+
+    formulas: tuple[RankedFormula, ...]
+    found: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def feature_formulas(feature: Feature, config: AnnotateConfig, top: int) -> FeatureFormulas:
+    """Rank the formulas of a feature, with the ions and tolerances that candidates are sought with.
+
+    Raises
+    ------
+    AnnotationError
+        Its spectra contradict each other, or what was asked for.
+    """
+    tolerance, _ = as_known(feature, config.precursor_tolerance)
+    hypotheses = adduct_hypotheses(feature, tolerance, config.ions)
+    first = hypotheses[0]
+    spectra = [
+        spectrum
+        for spectrum, adduct in zip(feature.spectra, first.adducts, strict=True)
+        if adduct == first.adduct
+    ]
+    evidence = SpectrumEvidence.of(spectra)
+    reach = tolerance.of(evidence.precursor_mz) / evidence.precursor_mz * 1e6
+    model = shipped_model()
+    adducts = [hypothesis.adduct for hypothesis in hypotheses]
+    try:
+        scored = score_formulas(
+            evidence, adducts, reach, model, config.formula_elements, stated=first.stated
+        )
+    except MoleculeError as error:
+        return FeatureFormulas((), 0, (f"no formulas: {error}",))
+    return FeatureFormulas(ranked(scored, model, top), scored.found, scored.notes)
+
+
+def with_formulas(annotation: Annotation, feature: Feature, config: AnnotateConfig) -> Annotation:
+    """Add the formulas of a feature to its annotation, and a note where candidates differ."""
+    try:
+        result = feature_formulas(feature, config, IN_ANNOTATIONS)
+    except AnnotationError:  # which the annotation itself tells
+        return annotation
+    notes = [*annotation.notes, *result.notes, *disagreement(annotation, result.formulas)]
+    return replace(annotation, formulas=result.formulas, notes=tuple(notes))
+
+
+def disagreement(annotation: Annotation, formulas: Sequence[RankedFormula]) -> list[str]:
+    """Return a note where the formulas of candidates and those without a database disagree."""
+    if not annotation.candidates or not formulas:
+        return []
+    best = annotation.candidates[0]
+    first = formulas[0]
+    if (best.formula, best.adduct) == (first.formula, first.adduct):
+        return []
+    own = next(
+        (f.probability for f in formulas if (f.formula, f.adduct) == (best.formula, best.adduct)),
+        0.0,
+    )
+    if first.probability < 2 * own:
+        return []
+    return [
+        f"without a database {first.formula} as {first.adduct} is more probable "
+        f"({first.probability:.0%}) than the formula of the best candidate, {best.formula} as "
+        f"{best.adduct} ({own:.0%})"
+    ]
