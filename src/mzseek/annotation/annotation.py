@@ -250,6 +250,19 @@ class Annotation:
         """Return the probability that a candidate is the molecule, in the database or not."""
         return candidate.probability * (1.0 if self.present is None else self.present)
 
+    def among_candidates(self, formula: RankedFormula) -> float | None:
+        """Return the probability that the candidates give to a formula and ion; None for none.
+
+        Among those that are listed, given that one of the candidates is the molecule.
+        """
+        if not self.candidates:
+            return None
+        return sum(
+            candidate.probability
+            for candidate in self.candidates
+            if (candidate.formula, candidate.adduct) == (formula.formula, formula.adduct)
+        )
+
     @cached_property
     def ranked(self) -> tuple[Candidate, ...]:
         """Candidates by rank: what is decided for, then the others by probability."""

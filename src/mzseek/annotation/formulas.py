@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.annotation import Annotation, Level
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature
 from mzseek.annotation.query import adduct_hypotheses, as_known
@@ -12,6 +12,7 @@ from mzseek.formulas import RankedFormula, ranked, score_formulas, shipped_model
 from mzseek.formulas.scoring import SpectrumEvidence
 
 IN_ANNOTATIONS = 10  # formulas that an annotation has
+SURE = 0.9  # probability of a formula that makes level 4
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,33 @@ def feature_formulas(feature: Feature, config: AnnotateConfig, top: int) -> Feat
     return FeatureFormulas(ranked(scored, model, top), scored.found, scored.notes)
 
 
-def with_formulas(annotation: Annotation, feature: Feature, config: AnnotateConfig) -> Annotation:
-    """Add the formulas of a feature to its annotation, and a note where candidates differ."""
+def with_formulas(annotation: Annotation, config: AnnotateConfig) -> Annotation:
+    """Add the formulas of a feature to its annotation, and what follows from them.
+
+    A note says where candidates disagree; a feature of level 5 rises to level 4 if one formula is
+    `SURE` enough.
+    """
     try:
-        result = feature_formulas(feature, config, IN_ANNOTATIONS)
+        result = feature_formulas(annotation.feature, config, IN_ANNOTATIONS)
     except AnnotationError:  # which the annotation itself tells
         return annotation
-    notes = [*annotation.notes, *result.notes, *disagreement(annotation, result.formulas)]
-    return replace(annotation, formulas=result.formulas, notes=tuple(notes))
+    return replace(
+        annotation,
+        formulas=result.formulas,
+        level=_level(annotation.level, result.formulas),
+        notes=(*annotation.notes, *result.notes, *disagreement(annotation, result.formulas)),
+    )
+
+
+def _level(level: Level, formulas: Sequence[RankedFormula]) -> Level:
+    if level.number != "5" or not formulas or formulas[0].probability < SURE:
+        return level
+    first = formulas[0]
+    return Level(
+        "4",
+        f"formula: without a database {first.formula} as {first.adduct} has probability "
+        f"{first.probability:.2f}; no structure: {level.reason.partition(': ')[2] or level.reason}",
+    )
 
 
 def disagreement(annotation: Annotation, formulas: Sequence[RankedFormula]) -> list[str]:

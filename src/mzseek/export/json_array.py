@@ -12,6 +12,7 @@ from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.chem.identifiers import links
 from mzseek.export.tables import FIRST
 from mzseek.export.writer import Writer, plain_data
+from mzseek.formulas import RankedFormula
 
 _MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 _TEXT = rb'"(?:[^"\\]|\\.)*"'
@@ -65,6 +66,10 @@ def annotation_object(annotation: Annotation) -> Any:
                 for rank, candidate in enumerate(annotation.ranked, 1)
             ],
             "matches": [_reference_object(match) for match in annotation.matches],
+            "formulas": [
+                _formula_object(annotation, formula, rank)
+                for rank, formula in enumerate(annotation.formulas, 1)
+            ],
         }
     )
 
@@ -84,6 +89,27 @@ def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -
         "sources": candidate.sources,
         "identifiers": candidate.identifiers,
         "links": links(candidate.identifiers),
+    }
+
+
+def _formula_object(annotation: Annotation, formula: RankedFormula, rank: int) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "molecularFormula": formula.formula,
+        "adduct": formula.adduct,
+        "probability": formula.probability,
+        "probabilityAmongCandidates": annotation.among_candidates(formula),
+        "mass": formula.mass,
+        "errorPpm": formula.error_ppm,
+        "explainedIntensity": formula.explained,
+        "explainedPeaks": formula.peaks_explained,
+        "isotopeScore": formula.isotope_score,
+        "prior": formula.prior,
+        "contributions": formula.contributions,
+        "peaks": [
+            {"mz": peak.mz, "formula": peak.formula, "errorPpm": peak.error_ppm}
+            for peak in formula.peaks
+        ],
     }
 
 

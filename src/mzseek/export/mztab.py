@@ -256,6 +256,11 @@ SUMMARY_EXTRA: dict[str, Callable[[Annotation], str]] = {
     "opt_global_in_database_probability": lambda a: number(a.present),
     "opt_global_set_size": lambda a: str(a.set_size),
     "opt_global_level_reason": lambda a: text(a.level.reason),
+    "opt_global_ranked_formula": lambda a: text(a.formulas[0].formula if a.formulas else ""),
+    "opt_global_ranked_formula_adduct": lambda a: text(a.formulas[0].adduct if a.formulas else ""),
+    "opt_global_ranked_formula_probability": lambda a: number(
+        a.formulas[0].probability if a.formulas else None
+    ),
 }
 FEATURE: dict[str, Callable[[Annotation], str]] = {
     "adduct_ion": lambda a: adduct(a.best.adduct) if a.best else NULL,

@@ -109,7 +109,10 @@ def read_skipped(folder: Path) -> Iterator[tuple[str, str]]:
         yield from ((where, reason) for where, reason in rows)
 
 
-_FRACTIONS = frozenset({"confidence", "probability", "inDatabaseProbability", "coverage"})
+_FRACTIONS = frozenset(
+    ("confidence", "probability", "inDatabaseProbability", "coverage", "rankedFormulaProbability",
+     "rankedFormulaInCandidates")
+)  # fmt: skip
 _DIGITS = {"ionMass": 5, "retentionTimeInSeconds": 2, "mass": 5, "errorPpm": 2}  # 4 for others
 
 
@@ -193,6 +196,13 @@ _FEATURE: dict[str, Callable[[Annotation], Any]] = {
     "spectra": lambda a: len(a.feature.spectra),
     "file": lambda a: a.feature.where,
     "notes": lambda a: tuple(a.notes),
+    # Of the most probable formula without a database.
+    "rankedFormula": lambda a: a.formulas[0].formula if a.formulas else None,
+    "rankedFormulaAdduct": lambda a: a.formulas[0].adduct if a.formulas else None,
+    "rankedFormulaProbability": lambda a: a.formulas[0].probability if a.formulas else None,
+    "rankedFormulaInCandidates": lambda a: (
+        a.among_candidates(a.formulas[0]) if a.formulas else None
+    ),
 }
 SUMMARY_COLUMNS = (
     "feature", "named_by", "rank", "name", "molecularFormula", "adduct", "InChIkey2D", "smiles",
@@ -201,6 +211,8 @@ SUMMARY_COLUMNS = (
     "match", "prior", "explainedIntensity", "libraryMatch", "librarySimilarity", "unlistedMatch",
     "unlistedMatchSmiles", "unlistedMatchSimilarity", "nearestSimilarity", "level", "levelReason",
     "spectra", "file", "notes",
+    "rankedFormula", "rankedFormulaAdduct", "rankedFormulaProbability",
+    "rankedFormulaInCandidates",
 )  # fmt: skip
 PEAK_COLUMNS = (
     "feature", "spectrum", "rank", "smiles", "mz", "intensity", "relative", "formula", "errorPpm",

@@ -238,7 +238,7 @@ def _enumerate(  # type: ignore[no-untyped-def]
                         if most * defect < fraction - width and most < limits[1]:
                             nominal -= 1
                             continue
-                        least = max(int(math.ceil((fraction - width) * per_hydrogen)), 0)
+                        least = max(math.ceil((fraction - width) * per_hydrogen), 0)
                         if least > limits[1] or least > nominal:
                             break
                         for hydrogens in range(least, min(most, nominal, limits[1]) + 1):

@@ -114,7 +114,7 @@ def pattern_scores(pattern: IsotopePattern, ions: Ints) -> Floats:
     Up to a constant; up to the first isotopologue that was not seen, which must be rarer than the
     lowest intensity of the scan.
     """
-    predicted = np.array([predicted_ratios(ion) for ion in ions]).reshape(len(ions), -1)
+    predicted = np.array([predicted_ratios(ion) for ion in ions]).reshape(len(ions), MAX_OFFSET + 1)
     missing = np.flatnonzero(pattern.ratios == 0)
     last = int(missing[0]) if len(missing) else MAX_OFFSET
     score = np.zeros(len(ions))

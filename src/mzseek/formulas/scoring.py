@@ -19,13 +19,13 @@ from mzseek.formulas.subformulas import (
     matched,
 )
 from mzseek.spectra import Spectrum
-from mzseek.spectra.records import ORBITRAP, QTOF, instrument_kind
+from mzseek.spectra.records import MS1_PEAKS, ORBITRAP, QTOF, instrument_kind
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SCORED = 200  # formulas whose fragments are compared with the peaks: the best by mass and prior
-PRECURSOR_SPREAD = 2.0  # ppm
+PRECURSOR_SPREAD = 2.0  # ppm, of a precursor that is sought within up to 10 ppm
 _PEAK_PPM = {ORBITRAP: 10.0, QTOF: 20.0, OTHER: 15.0}
 _BINS = (0.2, 0.05, 0.01)  # of the strongest peak: strong, medium and weak from here on
 _SAME_PEAK = 5e-6  # m/z of pooled spectra
@@ -65,7 +65,7 @@ class SpectrumEvidence:
             mz, shares = _pooled(mz, shares)
         estimated = spectra[0].peak_ppm
         kind = instrument_kind(spectra[0].metadata) or OTHER
-        scans = [text for s in spectra if (text := s.metadata.get("ms1_peaks"))]
+        scans = [text for s in spectra if (text := s.metadata.get(MS1_PEAKS))]
         return cls(
             mz,
             shares,
@@ -169,7 +169,8 @@ def score_formulas(
         errors[rows] = (evidence.precursor_mz - mz) / mz * 1e6
         features[rows, column["ion"]] = mode.ion_log_share(adduct.name)
         features[rows, column["related"]] = _related(evidence, adduct)
-    features[:, column["mass"]] = -0.5 * (errors / PRECURSOR_SPREAD) ** 2
+    spread = max(PRECURSOR_SPREAD, reach_ppm / 2.5 - PRECURSOR_SPREAD)
+    features[:, column["mass"]] = -0.5 * (errors / spread) ** 2
     pattern = None
     if evidence.ms1 is not None:
         pattern = measured_pattern(
@@ -191,7 +192,9 @@ def score_formulas(
             continue
         of_charge = Ions(ions[rows], ions[rows] @ MASSES)
         ion_mass = abs(charge) * evidence.precursor_mz + charge * ELECTRON_MASS
-        match = matched(peaks, of_charge, charge, ion_mass, evidence.ppm)
+        match = matched(
+            peaks, of_charge, charge, ion_mass, evidence.ppm, model.part_weights, mode.common
+        )
         matches.append((rows, of_charge, match))
         log_odds = match.log_odds(model.error_cases[evidence.errors])
         is_explained = match.parts >= 0

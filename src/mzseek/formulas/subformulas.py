@@ -9,6 +9,7 @@ For each peak either the fragment or what was lost is enumerated, whichever is l
 fewer formulas, and belongs to any ion that has its atoms.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from mzseek.chem.adducts import ELECTRON_MASS, Adduct, atoms_of
 from mzseek.core.compiled import always_compiled
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import pointers
-from mzseek.formulas.enumeration import ELEMENTS, MASSES, VALENCES, parts_of_mass, twice_rdbe
+from mzseek.formulas.enumeration import ELEMENTS, MASSES, VALENCES, parts_of_mass
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -39,8 +40,7 @@ NEIGHBOURHOOD = 0.02  # Da around a peak, in which parts are counted
 MAX_PEAKS = 40  # the most intense
 _LEAST_INTENSITY = 0.003  # of the strongest
 _BEYOND = 0.5  # m/z above the precursor: isotopes and noise
-_LEAST_LOSS, _LEAST_FRAGMENT = -4, -1  # twice the RDBE: several losses at once have less than one
-_RADICAL = 0.2  # weight of a fragment with an unpaired electron
+LEAST_LOSS, LEAST_FRAGMENT = -4, -1  # twice the RDBE: several losses at once have less than one
 # Mass errors of the peaks of one spectrum are taken to be around one bias, with one spread: each
 # pair (ppm) is a case, and an ion is judged under all of them (`Matches.log_odds`). Errors follow
 # Student's t with five degrees of freedom, which forgives outliers.
@@ -53,6 +53,17 @@ _LEAST_SPREAD = 0.0002  # Da
 _DENSITY = 0.3796066898  # of the t distribution at 0
 _LEAST_TOLERANCE = 0.001  # Da
 EXPECTED = 0.8  # share of peaks that are fragments
+# Weights of a log-linear model of which parts of an ion are fragments: a constant, then of the
+# fragment whether it is a radical, has less RDBE than an even-electron ion, its RDBE (doubled) for
+# each atom but hydrogen and the square of that, its heteroatoms for each carbon, whether it has no
+# carbon; and of what was lost how much RDBE is missing, its RDBE for each atom but hydrogen and the
+# square, its heteroatoms for each carbon, whether it has carbon and no hydrogen.
+PART_WEIGHTS = (
+    "constant", "radical", "saturated", "unsaturation", "unsaturation_squared", "heteroatoms",
+    "no_carbon", "loss_saturated", "loss_unsaturation", "loss_unsaturation_squared",
+    "loss_heteroatoms", "loss_without_hydrogen",
+)  # fmt: skip
+_MOST_RATIO = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +182,8 @@ def matched(
     charge: int,
     ion_mass: float,
     ppm: float,
+    part_weights: Floats,
+    common: Mapping[str, Mapping[Sequence[int], float]] | None = None,
 ) -> Matches:
     """Compare peaks, taken as singly charged, with the parts of ions.
 
@@ -184,6 +197,11 @@ def matched(
         Of the atoms of the ions, as measured.
     ppm : float
         Tolerance within which a part explains a peak.
+    part_weights : float64 array
+        In the order of `PART_WEIGHTS`.
+    common : mapping, optional
+        Log-weights to add for common fragments and losses (keys "fragments" and "losses"), by their
+        counts.
     """
     atoms = peaks.mz + (ELECTRON_MASS if charge > 0 else -ELECTRON_MASS)
     is_loss = atoms > ion_mass / 2
@@ -192,9 +210,9 @@ def matched(
     lists = []
     for mass, lost in zip(atoms.tolist(), is_loss.tolist(), strict=True):
         if lost:
-            centre, width, least = ion_mass - mass, NEIGHBOURHOOD + reach, _LEAST_LOSS
+            centre, width, least = ion_mass - mass, NEIGHBOURHOOD + reach, LEAST_LOSS
         else:
-            centre, width, least = mass, NEIGHBOURHOOD, _LEAST_FRAGMENT
+            centre, width, least = mass, NEIGHBOURHOOD, LEAST_FRAGMENT
         lists.append(parts_of_mass(centre - width, centre + width, limits, least))
     counts = np.concatenate([np.zeros((0, len(ELEMENTS)), np.int64), *lists])
     first = pointers(np.array([len(part) for part in lists], np.int64))
@@ -203,13 +221,77 @@ def matched(
     cases = np.array(ERROR_CASES) * 1e-6
     _match(
         atoms, np.maximum(ppm * 1e-6 * atoms, _LEAST_TOLERANCE), is_loss, first,
-        _packed(counts), counts @ MASSES, counts @ VALENCES,
-        _packed(ions.counts), ions.masses, twice_rdbe(ions.counts) - 2,
+        _packed(counts), counts @ MASSES, _shape(counts), _added(counts, first, is_loss, common),
+        _packed(ions.counts), ions.masses, _shape(ions.counts), part_weights,
         np.outer(atoms, cases[:, 0]), np.maximum(np.outer(atoms, cases[:, 1]), _LEAST_SPREAD),
-        _DENSITY, _FREE, NEIGHBOURHOOD,
-        _RADICAL, _LEAST_FRAGMENT, _LEAST_LOSS, ratios, parts,
+        _DENSITY, _FREE, NEIGHBOURHOOD, LEAST_FRAGMENT, LEAST_LOSS, ratios, parts,
     )  # fmt: skip
     return Matches(ratios, parts, counts, is_loss)
+
+
+def _added(
+    counts: Ints,
+    first: Ints,
+    is_loss: npt.NDArray[np.bool_],
+    common: Mapping[str, Mapping[Sequence[int], float]] | None,
+) -> Floats:
+    """Return the log-weights of common fragments and losses, shape (parts,)."""
+    added = np.zeros(len(counts))
+    if not common:
+        return added
+    lost = np.repeat(is_loss, np.diff(first))
+    for kind, rows in (("fragments", ~lost), ("losses", lost)):
+        weights = common[kind]
+        if not weights:
+            continue
+        known = np.array(list(weights), np.int64)
+        values = np.array(list(weights.values()))
+        words = np.concatenate([_packed(known), _packed(counts)])
+        _, index = np.unique(words, axis=0, return_inverse=True)
+        by_index = np.zeros(int(index.max()) + 1)
+        by_index[index.ravel()[: len(known)]] = values
+        added = np.where(rows, by_index[index.ravel()[len(known) :]], added)
+    return added
+
+
+def _shape(counts: Ints) -> Ints:
+    """Return carbon, hydrogen, other atoms, and twice the RDBE less that of nothing."""
+    others = counts[:, 2:].sum(1)
+    return np.stack([counts[:, 0], counts[:, 1], others, counts @ VALENCES], 1)
+
+
+def part_descriptors(fragments: Ints, losses: Ints) -> Floats:
+    """Return what `PART_WEIGHTS` are weights of, shape (parts, weights)."""
+    shapes = zip(_shape(fragments), _shape(losses), strict=True)
+    units = np.eye(len(PART_WEIGHTS))
+    return np.array(
+        [[_log_weight(f, lost, unit) for unit in units] for f, lost in shapes]
+    ).reshape(len(fragments), len(PART_WEIGHTS))
+
+
+@always_compiled
+def _log_weight(fragment, lost, weights):  # type: ignore[no-untyped-def]
+    """Return the log-weight of a part, given `_shape` of the fragment and of what was lost."""
+    rdbe, rest = 2 + fragment[3], 2 + lost[3]
+    value = weights[0]
+    if not rdbe & 1:
+        value += weights[1]
+    if rdbe < 1:
+        value += weights[2]
+    share = rdbe / (fragment[0] + fragment[2] + 1.0)
+    value += weights[3] * share + weights[4] * share * share
+    value += weights[5] * min(fragment[2] / (fragment[0] + 1.0), _MOST_RATIO)
+    if fragment[0] == 0:
+        value += weights[6]
+    if rest < 0:
+        value -= weights[7] * rest
+    else:
+        share = rest / (lost[0] + lost[2] + 1.0)
+        value += weights[8] * share + weights[9] * share * share
+    value += weights[10] * min(lost[2] / (lost[0] + 1.0), _MOST_RATIO)
+    if lost[0] > 0 and lost[1] == 0:
+        value += weights[11]
+    return value
 
 
 def _packed(counts: Ints) -> Ints:
@@ -220,8 +302,8 @@ def _packed(counts: Ints) -> Ints:
 
 @always_compiled
 def _match(  # type: ignore[no-untyped-def]
-    atoms, tolerances, is_loss, first, packed, masses, valences,
-    ions, ion_masses, ion_valences, biases, spreads, scale, free, neighbourhood, radical, least_fragment,
+    atoms, tolerances, is_loss, first, packed, masses, shapes, added, ions, ion_masses, ion_shapes,
+    part_weights, biases, spreads, scale, free, neighbourhood, least_fragment,
     least_loss, ratios, parts,
 ):  # fmt: skip
     """Fill `ratios` and `parts`; see `matched`."""
@@ -229,30 +311,28 @@ def _match(  # type: ignore[no-untyped-def]
     for peak in range(len(atoms)):
         for ion in range(len(ions)):
             low_word, high_word = ions[ion, 0] | free[0], ions[ion, 1] | free[1]
-            total, nearest, best_part = 0.0, tolerances[peak], -1
+            total, best, best_part = 0.0, 0.0, -1
             for part in range(first[peak], first[peak + 1]):
                 if ((low_word - packed[part, 0]) & free[0]) != free[0]:
                     continue
                 if ((high_word - packed[part, 1]) & free[1]) != free[1]:
                     continue
+                mass = masses[part]
+                rest = ion_shapes[ion] - shapes[part]
                 if is_loss[peak]:
-                    mass = ion_masses[ion] - masses[part]
-                    rdbe = 2 + ion_valences[ion] - valences[part]
-                    rest = 2 + valences[part]
-                else:
-                    mass = masses[part]
-                    rdbe = 2 + valences[part]
-                    rest = 2 + ion_valences[ion] - valences[part]
+                    mass = ion_masses[ion] - mass
                 error = atoms[peak] - mass
-                if abs(error) > neighbourhood or rdbe < least_fragment or rest < least_loss:
+                if abs(error) > neighbourhood:
                     continue
-                weight = 1.0 if rdbe & 1 else radical
+                fragment, lost = (rest, shapes[part]) if is_loss[peak] else (shapes[part], rest)
+                if 2 + fragment[3] < least_fragment or 2 + lost[3] < least_loss:
+                    continue
+                weight = np.exp(_log_weight(fragment, lost, part_weights) + added[part])
                 total += weight
                 if abs(error) <= tolerances[peak]:
-                    # Radicals only where nothing else is as near.
-                    distance = abs(error) + (1.0 - weight) * 0.5 * tolerances[peak]
-                    if distance < nearest:
-                        nearest, best_part = distance, part
+                    near = weight * (1.0 - 0.8 * abs(error) / tolerances[peak])
+                    if near > best:
+                        best, best_part = near, part
                 for case in range(cases):
                     away = (error - biases[peak, case]) / spreads[peak, case]
                     tail = 1.0 + 0.2 * away * away

@@ -1,5 +1,6 @@
 """Records of files, and one set of rules by which those of all formats become spectra."""
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -269,6 +270,8 @@ _STATES_INSTRUMENT = ("instrument_type", "instrument", "source_instrument", "ins
 
 # Metadata: which statements contradict each other about the polarity, and which one was used.
 POLARITY_CONFLICT = "polarity_conflict"
+MS1_PEAKS = "ms1_peaks"  # metadata: peaks of the survey scan (`mzseek.spectra.survey`)
+IS_PAIRED = "ms1_of_ms2"  # field of a survey scan whose peaks tandem spectra have
 # Metadata: how many peaks that no instrument can have measured were skipped.
 SKIPPED_PEAKS = "skipped_peaks"
 # Fields that a spectrum has as attributes, or that only mzseek may state.
@@ -383,10 +386,8 @@ class Record:
     def decode(self) -> None:
         """Decode peaks that were left packed; none where they cannot be decoded."""
         if self.pending is not None:
-            try:
+            with contextlib.suppress(SpectrumError, ValueError, OverflowError):
                 self.mz, self.intensities = self.pending()
-            except (SpectrumError, ValueError, OverflowError):
-                pass
             self.pending = None
 
     def refuse(self, reason: str, code: str) -> None:
@@ -579,7 +580,7 @@ def to_spectrum(
             raise SpectrumError(
                 "is an EI spectrum, in which no ion was selected, expected MS/MS", "ei"
             )
-        if "ms1_of_ms2" in fields:
+        if IS_PAIRED in fields:
             raise SpectrumError(
                 "is an MS1 spectrum: its isotope pattern was kept with its MS2 spectra", "ms1"
             )

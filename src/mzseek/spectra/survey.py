@@ -11,11 +11,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from mzseek.core.errors import InputError, SpectrumError
-from mzseek.spectra.records import Record, is_ms1, is_nothing, parse_number
+from mzseek.spectra.records import IS_PAIRED, MS1_PEAKS, Record, is_ms1, is_nothing, parse_number
 from mzseek.spectra.spectrum import MAX_MZ, FloatArray, clean_peaks
 
-MS1_PEAKS = "ms1_peaks"  # metadata
-IS_PAIRED = "ms1_of_ms2"  # field of a survey scan that a tandem spectrum has
 _MAX_HELD, _MAX_HELD_PEAKS = 200, 200_000
 _MAX_PEAKS = 2_000  # of a survey scan, the most intense
 _BELOW, _ABOVE = 1.5, 6.0  # m/z around a precursor, of scans of many ions

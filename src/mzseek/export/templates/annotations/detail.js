@@ -57,7 +57,8 @@ function drawDetail(data, root, width, page) {
     root.append(h("p", {}, `No candidate: ${data.found ? "none could be scored." : "no molecule of the database has an ion of this m/z."}`), ...pane(data, null, inner));
     if (data.refs.length) root.append(references(data, {}, Math.min(inner, 640)));
     const ions = asIons(data);
-    if (ions) root.append(h("div", { class: "boxes" }, ions));
+    const formulas = asFormulas(data);
+    if (ions || formulas) root.append(h("div", { class: "boxes" }, ions, formulas));
     return;
   }
   const columns = inner < 480 ? 1.5 : Math.min(data.candidates.length, Math.max(3, Math.floor(inner / 160)));
@@ -67,7 +68,7 @@ function drawDetail(data, root, width, page) {
     const candidate = data.candidates[place];
     [...cards.children].forEach((each, i) => { each.setAttribute("aria-selected", i === place); each.tabIndex = i === place ? 0 : -1; });
     stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), page.same(data, candidate), peakTable(data, candidate),
-      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, page.goals ? page.goals(data, select) : forGoals(data), asIons(data))),
+      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, page.goals ? page.goals(data, select) : forGoals(data), asIons(data), asFormulas(data))),
       references(data, candidate, inner < 640 ? inner : Math.round(inner * 0.62)));
     root.selected = place;
   };
