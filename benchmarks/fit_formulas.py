@@ -12,7 +12,8 @@ Five fits, each on spectra or molecules of the train fold; temperatures on those
 5. weights: of all evidence, by ion mode (conditional logit), the isotope pattern's with simulated
    survey scans; then temperatures.
 
-One spectrum a molecule and ion. Each fit is kept in FOLDER and used again if it is there.
+One spectrum a molecule and ion, of every second to sixth molecule. Fits 1 to 4 are kept in FOLDER
+and used again if they are there.
 """
 
 import argparse
@@ -25,9 +26,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from formula_spectra import SETS, fold_spectra, true_formula, with_simulated_scan
 from scipy.optimize import minimize
 
+from formula_spectra import SETS, fold_spectra, true_formula, with_simulated_scan
 from mzseek.chem import inchikey_block
 from mzseek.chem.adducts import ELECTRON_MASS, parse_adduct
 from mzseek.chem.formulas import parse_formula
@@ -153,7 +154,8 @@ def fit_prior(shared: Path) -> Any:
             optimizer.step()
             rate.step()
         with torch.no_grad():
-            print(f"prior, epoch {epoch}: held-out loss {float(loss(torch.arange(held))):.3f}")
+            print(f"prior, epoch {epoch}: held-out loss {float(loss(torch.arange(held))):.3f}",
+                  flush=True)  # fmt: skip
     layers = [layer for layer in network if hasattr(layer, "weight")]
     weights = [layer.weight.detach().double().numpy().T for layer in layers]
     biases = [layer.bias.detach().double().numpy() for layer in layers]
@@ -246,8 +248,8 @@ def explained_peaks(spectrum: Spectrum, ions: Ions) -> list[tuple[bool, Any, Any
         parts = parts_of_mass(centre - NEIGHBOURHOOD, centre + NEIGHBOURHOOD, ion, least)
         fragments, losses = (ion - parts, parts) if is_loss else (parts, ion - parts)
         possible = (fragments >= 0).all(1) & (losses >= 0).all(1)
-        possible &= (2 + fragments @ VALENCES >= LEAST_FRAGMENT)
-        possible &= (2 + losses @ VALENCES >= LEAST_LOSS)
+        possible &= 2 + fragments @ VALENCES >= LEAST_FRAGMENT
+        possible &= 2 + losses @ VALENCES >= LEAST_LOSS
         fragments, losses = fragments[possible], losses[possible]
         errors = (fragments @ MASSES - atoms) / atoms * 1e6
         if len(fragments):
@@ -364,13 +366,13 @@ def fit_weights(
     """Fit the weights of each ion mode, then that of isotope patterns, then temperatures."""
     modes = {}
     for sign, mode in model.modes.items():
-        plain = scored_lists(model, train, sign)
+        plain = scored_lists(model, train[::2], sign)
         free = [at for at, name in enumerate(FEATURES) if name not in (*FIXED, "isotopes")]
         weights = logit(plain, mode.weights.copy(), free)
         model = replace(model, modes=model.modes | {sign: replace(mode, weights=weights)})
         simulated = [
             with_simulated_scan(s, (0.03, 0.15))
-            for s in train[::3]
+            for s in train[::6]
             if sign_of(s) == sign and ion_of(s) is not None
         ]
         weights = logit(scored_lists(model, simulated, sign), weights, [FEATURES.index("isotopes")])

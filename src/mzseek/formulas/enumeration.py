@@ -94,7 +94,7 @@ def element_limits(mass: float, elements: Sequence[str] = DEFAULT_ELEMENTS) -> I
             raise MoleculeError(f"element {name!r}: expected {', '.join(ELEMENTS)}")
     most = next(counts for upper, counts in _MOST_ATOMS.items() if mass <= upper)
     allowed = [n if name in elements else 0 for name, n in zip(ELEMENTS, most, strict=True)]
-    return np.minimum(np.array(allowed), (mass / MASSES).astype(np.int64) + 1)
+    return np.asarray(np.minimum(np.array(allowed), (mass / MASSES).astype(np.int64) + 1))
 
 
 def parse_elements(text: str) -> tuple[str, ...]:
@@ -191,10 +191,21 @@ def _enumerated(
 
 
 @always_compiled
-def _enumerate(  # type: ignore[no-untyped-def]
-    low, high, limits, least_rdbe, parity, is_molecule, masses, valences, ratios, minor, most_minor,
-    most_hetero, found,
-):  # fmt: skip
+def _enumerate(
+    low: float,
+    high: float,
+    limits: Ints,
+    least_rdbe: int,
+    parity: int,
+    is_molecule: bool,
+    masses: Floats,
+    valences: Ints,
+    ratios: Floats,
+    minor: npt.NDArray[np.bool_],
+    most_minor: int,
+    most_hetero: float,
+    found: Ints,
+) -> int:
     """Fill `found` with counts whose mass is from `low` to `high`; return how many there are."""
     elements, capacity, number = len(limits), len(found), 0
     counts = np.zeros(elements, np.int64)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.formulas.enumeration import ELEMENTS, MASSES, twice_rdbe
+from mzseek.formulas.enumeration import MASSES, twice_rdbe
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -78,11 +78,6 @@ def descriptors(counts: Ints) -> Floats:
         ],
         axis=1,
     ).astype(np.float64)
-
-
-def descriptor_count() -> int:
-    """Return the number of descriptors."""
-    return descriptors(np.ones((1, len(ELEMENTS)), np.int64)).shape[1]
 
 
 def _rounded(array: Floats) -> Any:

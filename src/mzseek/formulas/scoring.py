@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -242,9 +243,11 @@ def _first(scores: Floats, number: int) -> Ints:
     return np.argsort(-scores, kind="stable")[:number]
 
 
-def _sums(values: Floats) -> Floats:
+def _sums(values: npt.NDArray[Any]) -> Floats:
     """Sum each row from left to right, so that rounding does not depend on the array's shape."""
-    return np.cumsum(values, 1)[:, -1] if values.shape[1] else np.zeros(len(values))
+    if not values.shape[1]:
+        return np.zeros(len(values))
+    return np.asarray(np.cumsum(values, 1)[:, -1], np.float64)
 
 
 def _pooled(mz: Floats, shares: Floats) -> tuple[Floats, Floats]:

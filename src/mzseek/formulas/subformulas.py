@@ -9,7 +9,7 @@ For each peak either the fragment or what was lost is enumerated, whichever is l
 fewer formulas, and belongs to any ion that has its atoms.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,7 +147,8 @@ class Matches:
         part = self.parts[row, peak]
         if part < 0:
             return None
-        return ion - self.counts[part] if self.is_loss[peak] else self.counts[part]
+        counts = self.counts[part]
+        return np.asarray(ion - counts if self.is_loss[peak] else counts)
 
 
 def adduct_counts(adduct: Adduct) -> Ints:
@@ -183,7 +184,7 @@ def matched(
     ion_mass: float,
     ppm: float,
     part_weights: Floats,
-    common: Mapping[str, Mapping[Sequence[int], float]] | None = None,
+    common: Mapping[str, Mapping[tuple[int, ...], float]] | None = None,
 ) -> Matches:
     """Compare peaks, taken as singly charged, with the parts of ions.
 
@@ -233,7 +234,7 @@ def _added(
     counts: Ints,
     first: Ints,
     is_loss: npt.NDArray[np.bool_],
-    common: Mapping[str, Mapping[Sequence[int], float]] | None,
+    common: Mapping[str, Mapping[tuple[int, ...], float]] | None,
 ) -> Floats:
     """Return the log-weights of common fragments and losses, shape (parts,)."""
     added = np.zeros(len(counts))
@@ -264,13 +265,13 @@ def part_descriptors(fragments: Ints, losses: Ints) -> Floats:
     """Return what `PART_WEIGHTS` are weights of, shape (parts, weights)."""
     shapes = zip(_shape(fragments), _shape(losses), strict=True)
     units = np.eye(len(PART_WEIGHTS))
-    return np.array(
-        [[_log_weight(f, lost, unit) for unit in units] for f, lost in shapes]
-    ).reshape(len(fragments), len(PART_WEIGHTS))
+    return np.array([[_log_weight(f, lost, unit) for unit in units] for f, lost in shapes]).reshape(
+        len(fragments), len(PART_WEIGHTS)
+    )
 
 
 @always_compiled
-def _log_weight(fragment, lost, weights):  # type: ignore[no-untyped-def]
+def _log_weight(fragment: Ints, lost: Ints, weights: Floats) -> float:
     """Return the log-weight of a part, given `_shape` of the fragment and of what was lost."""
     rdbe, rest = 2 + fragment[3], 2 + lost[3]
     value = weights[0]
@@ -291,7 +292,7 @@ def _log_weight(fragment, lost, weights):  # type: ignore[no-untyped-def]
     value += weights[10] * min(lost[2] / (lost[0] + 1.0), _MOST_RATIO)
     if lost[0] > 0 and lost[1] == 0:
         value += weights[11]
-    return value
+    return float(value)
 
 
 def _packed(counts: Ints) -> Ints:
@@ -301,11 +302,29 @@ def _packed(counts: Ints) -> Ints:
 
 
 @always_compiled
-def _match(  # type: ignore[no-untyped-def]
-    atoms, tolerances, is_loss, first, packed, masses, shapes, added, ions, ion_masses, ion_shapes,
-    part_weights, biases, spreads, scale, free, neighbourhood, least_fragment,
-    least_loss, ratios, parts,
-):  # fmt: skip
+def _match(
+    atoms: Floats,
+    tolerances: Floats,
+    is_loss: npt.NDArray[np.bool_],
+    first: Ints,
+    packed: Ints,
+    masses: Floats,
+    shapes: Ints,
+    added: Floats,
+    ions: Ints,
+    ion_masses: Floats,
+    ion_shapes: Ints,
+    part_weights: Floats,
+    biases: Floats,
+    spreads: Floats,
+    scale: float,
+    free: Ints,
+    neighbourhood: float,
+    least_fragment: int,
+    least_loss: int,
+    ratios: Floats,
+    parts: Ints,
+) -> None:
     """Fill `ratios` and `parts`; see `matched`."""
     cases = spreads.shape[1]
     for peak in range(len(atoms)):
