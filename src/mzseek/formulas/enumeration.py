@@ -160,7 +160,9 @@ def enumerate_formulas(
             f"masses within {reach:.3g} Da: formulas are enumerated within {MAX_WIDTH / 2:g} Da"
         )
     limits = element_limits(mass, elements)
-    found, number = _enumerated(mass - reach, mass + reach, limits, 0, int(charged), True)
+    found, number = _enumerated(
+        mass - reach, mass + reach, limits, -int(charged), int(charged), True
+    )
     if number > len(found):
         raise MoleculeError(
             f"mass {mass:.4f} has {number:,} formulas within {reach * 1e6 / mass:.1f} ppm, "
@@ -345,7 +347,7 @@ def broken_rule(formula: Formula, elements: Sequence[str] = DEFAULT_ELEMENTS) ->
     rdbe = int(twice_rdbe(counts))
     tests = {
         "carbon": counts[0] == 0,
-        "valence": rdbe < 0,
+        "valence": rdbe < -abs(formula.charge),
         "electrons": (rdbe + formula.charge) % 2 == 1,
         "size": (counts > element_limits(float(counts @ MASSES), elements)).any(),
         "ratio": (counts[1:] > _RATIOS[1:] * counts[0]).any(),
