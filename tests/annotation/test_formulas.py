@@ -36,7 +36,7 @@ def test_disagreement_is_a_note(make_annotation, make_candidate, own, other, not
 def test_a_sure_formula_makes_level_4(make_annotation, make_feature, make_peaks) -> None:
     spectrum = make_peaks()
     annotation = make_annotation(
-        feature=make_feature(spectra=(spectrum,)), candidates=(), level=Level("5", "exact mass only: x")
+        feature=make_feature(spectra=(spectrum,)), candidates=(), level=Level("5", "mass: x")
     )  # fmt: skip
     found = with_formulas(annotation, AnnotateConfig(ppm=5))
     assert found.formulas

@@ -145,10 +145,13 @@ class Level:
         Of Schymanski et al. 2014: "2a", "3", "4" or "5"; never 1, which needs a standard.
     reason : str
         Why, in a sentence.
+    formula : str
+        Of level 4, where it rests on a formula without a database.
     """
 
     number: str
     reason: str
+    formula: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,6 +89,7 @@ def _level(level: Level, formulas: Sequence[RankedFormula]) -> Level:
         "4",
         f"formula: without a database {first.formula} as {first.adduct} has probability "
         f"{first.probability:.2f}; no structure: {level.reason.partition(': ')[2] or level.reason}",
+        first.formula,
     )
 
 

@@ -371,6 +371,8 @@ class MzTab(RecordWriter):
 
 
 def _formulas(annotation: Annotation, named: Named) -> str:
+    if not named and annotation.level.formula:
+        return text(annotation.level.formula)
     if not named and annotation.level.number == "4" and annotation.best is not None:
         return text(annotation.best.formula)
     return several(text(candidate.formula) for candidate in named)
