@@ -32,10 +32,10 @@ from mzseek.spectra import Spectrum, read_spectra
 BINS, TOP = 15, 200
 # Controls: all evidence but these is left out.
 CONTROLS = {
+    "all evidence": FEATURES,
     "mass error alone": ("mass",),
     "mass error and prior": ("mass", "prior", "ion"),
     "without the prior": tuple(name for name in FEATURES if name != "prior"),
-    "all evidence": FEATURES,
 }
 
 

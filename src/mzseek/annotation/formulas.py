@@ -13,6 +13,9 @@ from mzseek.formulas.scoring import SpectrumEvidence
 
 IN_ANNOTATIONS = 10  # formulas that an annotation has
 SURE = 0.9  # probability of a formula that makes level 4
+# Beside candidates, heavy features are ranked without these elements: with them, their formulas
+# are ten thousands, and take longer than all else.
+HEAVY, LEFT_OUT = 700.0, ("F", "Br", "I")  # m/z
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,15 @@ class FeatureFormulas:
     notes: tuple[str, ...] = ()
 
 
-def feature_formulas(feature: Feature, config: AnnotateConfig, top: int) -> FeatureFormulas:
+def feature_formulas(
+    feature: Feature,
+    config: AnnotateConfig,
+    top: int,
+    elements: Sequence[str] | None = None,
+) -> FeatureFormulas:
     """Rank the formulas of a feature, with the ions and tolerances that candidates are sought with.
+
+    Elements are those of the settings, unless others are given.
 
     Raises
     ------
@@ -56,7 +66,12 @@ def feature_formulas(feature: Feature, config: AnnotateConfig, top: int) -> Feat
     adducts = [hypothesis.adduct for hypothesis in hypotheses]
     try:
         scored = score_formulas(
-            evidence, adducts, reach, model, config.formula_elements, stated=first.stated
+            evidence,
+            adducts,
+            reach,
+            model,
+            elements or config.formula_elements,
+            stated=first.stated,
         )
     except MoleculeError as error:
         return FeatureFormulas((), 0, (f"no formulas: {error}",))
@@ -69,15 +84,27 @@ def with_formulas(annotation: Annotation, config: AnnotateConfig) -> Annotation:
     A note says where candidates disagree; a feature of level 5 rises to level 4 if one formula is
     `SURE` enough.
     """
+    elements, notes = config.formula_elements, []
+    if annotation.feature.precursor_mz > HEAVY:
+        elements = tuple(name for name in elements if name not in LEFT_OUT)
+        if len(elements) < len(config.formula_elements):
+            notes = ["formulas of F, Br and I were not tried above m/z 700: mzseek formula does"]
     try:
-        result = feature_formulas(annotation.feature, config, IN_ANNOTATIONS)
+        result = feature_formulas(annotation.feature, config, IN_ANNOTATIONS, elements)
     except AnnotationError:  # which the annotation itself tells
         return annotation
+    if not result.formulas:
+        notes = []
     return replace(
         annotation,
         formulas=result.formulas,
         level=_level(annotation.level, result.formulas),
-        notes=(*annotation.notes, *result.notes, *disagreement(annotation, result.formulas)),
+        notes=(
+            *annotation.notes,
+            *notes,
+            *result.notes,
+            *disagreement(annotation, result.formulas),
+        ),
     )
 
 
