@@ -28,6 +28,7 @@ from mzseek.export.tables import (
     read_skipped,
 )
 from mzseek.export.writer import Writer
+from mzseek.formulas import RankedFormula
 from mzseek.fragments import explain
 from mzseek.io.text_tables import cell_text, cell_texts
 
@@ -109,7 +110,10 @@ def test_a_summary_row_says_what_the_annotation_does(
     rows, make_annotation, make_candidate, make_reference
 ) -> None:
     best = make_candidate(match=make_reference())
-    annotation = make_annotation("17", candidates=(best,), notes=("a note", "another; one"))
+    formula = RankedFormula("C8H10N4O2", "[M+H]+", 0.99, 194.08, 0.1, 0.9, 3, None, 1.0)
+    annotation = make_annotation(
+        "17", candidates=(best,), notes=("a note", "another; one"), formulas=(formula,)
+    )
     (row,) = rows(Summary, annotation)
     assert list(row) == list(SUMMARY_COLUMNS)
     assert row == {
@@ -129,6 +133,8 @@ def test_a_summary_row_says_what_the_annotation_does(
         "levelReason": "tentative structure: the best candidate has probability 0.76",
         "spectra": "1", "file": "run.mgf", "notes": "a note; another\\; one", "ionSupport": "",
         "class": "", "classLevel": "", "classProbability": "",
+        "rankedFormula": "C8H10N4O2", "rankedFormulaAdduct": "[M+H]+",
+        "rankedFormulaProbability": "0.99", "rankedFormulaInCandidates": "0.8",
     }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from mzseek.chem.depiction import structure
 from mzseek.classes import CompoundClass
 from mzseek.core.errors import AnnotationError, MzseekError
 from mzseek.core.text import Table
+from mzseek.formulas import RankedFormula
 from mzseek.fragments import Explanation, explain
 from mzseek.fragments.matching import LEAST, PPM
 from mzseek.spectra import Spectrum
@@ -174,10 +175,13 @@ class Level:
         Of Schymanski et al. 2014: "2a", "3", "4" or "5"; never 1, which needs a standard.
     reason : str
         Why, in a sentence.
+    formula : str
+        Of level 4, where it rests on a formula without a database.
     """
 
     number: str
     reason: str
+    formula: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +246,8 @@ class Annotation:
     compound_class : CompoundClass or None
         Superclass, class and subclass of the molecule, whether it is a candidate or not; None where
         the bundle has no model of classes.
+    formulas : tuple of RankedFormula
+        Formulas that it may have without a database, the most probable first.
     """
 
     feature: Feature
@@ -271,6 +277,7 @@ class Annotation:
     ion_support: tuple[IonSupport, ...] = ()
     expected: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     compound_class: CompoundClass | None = None
+    formulas: tuple[RankedFormula, ...] = ()
 
     @property
     def best(self) -> Candidate | None:
@@ -287,6 +294,19 @@ class Annotation:
     def confidence_of(self, candidate: Candidate) -> float:
         """Return the probability that a candidate is the molecule, in the database or not."""
         return candidate.probability * (1.0 if self.present is None else self.present)
+
+    def among_candidates(self, formula: RankedFormula) -> float | None:
+        """Return the probability that the candidates give to a formula and ion; None for none.
+
+        Among those that are listed, given that one of the candidates is the molecule.
+        """
+        if not self.candidates:
+            return None
+        return sum(
+            candidate.probability
+            for candidate in self.candidates
+            if (candidate.formula, candidate.adduct) == (formula.formula, formula.adduct)
+        )
 
     @cached_property
     def ranked(self) -> tuple[Candidate, ...]:

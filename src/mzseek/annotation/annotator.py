@@ -35,6 +35,7 @@ from mzseek.annotation.config import (
     Tolerance,
 )
 from mzseek.annotation.features import Feature
+from mzseek.annotation.formulas import with_formulas
 from mzseek.annotation.ions import with_ion_support
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.query import FeatureQuery, ask
@@ -330,6 +331,8 @@ class Annotator:
             annotations.append(
                 replace(annotation, notes=(*annotation.notes, *notes), unmatched_scores=unmatched)
             )
+        if self.config.rank_formulas:
+            annotations = [with_formulas(annotation, self.config) for annotation in annotations]
         return [
             self._finished(annotation).with_details(self.config.explain)
             for annotation in annotations

@@ -300,6 +300,13 @@ class AnnotateConfig:
     )
     smiles_column: str | None = _setting(None, "Column with SMILES, in a list of molecules.")
     name_column: str | None = _setting(None, "Column with names, in a list of molecules.")
+    rank_formulas: bool = _setting(
+        True, "Also rank the formulas that a feature may have, without a database."
+    )
+    elements: str = _setting(
+        "CHNOPSFClBrI",
+        "Elements of these formulas; with a + before them, beside the default ones: +Si,B,Se,Na,K.",
+    )
     formulas_path: str | None = None
     instrument_from_files: bool = False
     remarks: tuple[str, ...] = ()
@@ -369,6 +376,7 @@ class AnnotateConfig:
         if self.score_weight and not self.scores:
             raise AnnotationError(f"--score-weight {self.score_weight[0]}: there are no --scores")
         _ = self.precursor_tolerance, self.peak_tolerance, self.ions, self.score_weights
+        _ = self.formula_elements
 
     @property
     def spectrum_columns(self) -> dict[str, str]:
@@ -408,6 +416,13 @@ class AnnotateConfig:
     def ions(self) -> Ions:
         """Adducts that are tried instead of, or beside, those of the file."""
         return Ions.parse(self.adduct)
+
+    @cached_property
+    def formula_elements(self) -> tuple[str, ...]:
+        """Elements of formulas that are enumerated."""
+        from mzseek.formulas.enumeration import parse_elements
+
+        return parse_elements(self.elements)
 
     @cached_property
     def score_weights(self) -> dict[str, float]:

@@ -11,21 +11,12 @@ from mzseek.annotation.candidates import Molecule, Source, distinct, formula_tex
 from mzseek.annotation.config import AnnotateConfig, Ions, Tolerance
 from mzseek.annotation.features import Feature, time_notes
 from mzseek.chem.adducts import ELECTRON_MASS, Adduct, parse_adduct
+from mzseek.chem.adducts import USUAL_ADDUCTS as USUAL
 from mzseek.chem.ions import RULES, IonRule, mass_of_atoms, obstacle, takes_charged
 from mzseek.core.errors import AdductError, AnnotationError
 from mzseek.core.text import pluralize
 from mzseek.spectra import Spectrum
 
-# What is tried where a file names no ion, by charge, the commonest first. Of those without a part
-# that brings the charge ([M]+), only molecules with a permanent charge are candidates.
-USUAL = {
-    1: ("[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+K]+", "[M+H-H2O]+", "[M]+"),
-    2: ("[M+2H]2+", "[M+H+Na]2+", "[M+H+K]2+", "[M+H+NH4]2+", "[M]2+"),
-    3: ("[M+3H]3+", "[M+2H+Na]3+"),
-    -1: ("[M-H]-", "[M+FA-H]-", "[M+Cl]-", "[M+HAc-H]-", "[M]-"),
-    -2: ("[M-2H]2-",),
-    -3: ("[M-3H]3-",),
-}
 # Electrons knock one out: such a molecule gains nothing.
 _BY_ELECTRONS = ("[M]+",)
 _IS_EI = re.compile(r"\bEI\b", re.IGNORECASE)

@@ -58,6 +58,17 @@ _KNOWN = (
 )  # fmt: skip
 _EXPECTED = "expected one like " + ", ".join(_KNOWN)
 
+# What is tried where a file names no ion, by charge, the commonest first. Of those without a part
+# that brings the charge ([M]+), only molecules with a permanent charge are candidates.
+USUAL_ADDUCTS = {
+    1: ("[M+H]+", "[M+Na]+", "[M+NH4]+", "[M+K]+", "[M+H-H2O]+", "[M]+"),
+    2: ("[M+2H]2+", "[M+H+Na]2+", "[M+H+K]2+", "[M+H+NH4]2+", "[M]2+"),
+    3: ("[M+3H]3+", "[M+2H+Na]3+"),
+    -1: ("[M-H]-", "[M+FA-H]-", "[M+Cl]-", "[M+HAc-H]-", "[M]-"),
+    -2: ("[M-2H]2-",),
+    -3: ("[M-3H]3-",),
+}
+
 _ADDUCT = re.compile(
     r"(?P<open>\[)?(?P<count>\d{0,2})M(?P<parts>(?:[+-]\d{0,2}[A-Za-z][A-Za-z0-9]{0,20}){0,8})"
     r"(?P<close>\])?[*.•]?(?P<charge>\d{0,2}[+-]|[+-]\d{1,2}|\+{1,4}|-{1,4})?[*.•]?"

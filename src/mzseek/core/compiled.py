@@ -24,8 +24,11 @@ _KERNEL = Path(__file__).parents[1] / "fragments" / "fragmentation.py"
 
 def compiled(function: F) -> F:
     """Compile a function without the GIL, cached on disk where a folder can be written."""
-    if _plain:
-        return function
+    return function if _plain else always_compiled(function)
+
+
+def always_compiled(function: F) -> F:
+    """Compile a function that plain Python would take seconds for, also of a few spectra."""
     from numba import njit
 
     try:

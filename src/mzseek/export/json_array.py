@@ -13,6 +13,7 @@ from mzseek.chem.identifiers import links
 from mzseek.classes import LEVELS, CompoundClass
 from mzseek.export.tables import FIRST
 from mzseek.export.writer import Writer, plain_data
+from mzseek.formulas import RankedFormula
 
 _MARKUP = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&"}
 _TEXT = rb'"(?:[^"\\]|\\.)*"'
@@ -84,6 +85,10 @@ def annotation_object(annotation: Annotation) -> Any:
                 if reason
             ],
             "class": annotation.compound_class and _class_object(annotation.compound_class),
+            "formulas": [
+                _formula_object(annotation, formula, rank)
+                for rank, formula in enumerate(annotation.formulas, 1)
+            ],
         }
     )
 
@@ -129,6 +134,27 @@ def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -
         "sources": candidate.sources,
         "identifiers": candidate.identifiers,
         "links": links(candidate.identifiers),
+    }
+
+
+def _formula_object(annotation: Annotation, formula: RankedFormula, rank: int) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "molecularFormula": formula.formula,
+        "adduct": formula.adduct,
+        "probability": formula.probability,
+        "probabilityAmongCandidates": annotation.among_candidates(formula),
+        "mass": formula.mass,
+        "errorPpm": formula.error_ppm,
+        "explainedIntensity": formula.explained,
+        "explainedPeaks": formula.peaks_explained,
+        "isotopeScore": formula.isotope_score,
+        "prior": formula.prior,
+        "contributions": formula.contributions,
+        "peaks": [
+            {"mz": peak.mz, "formula": peak.formula, "errorPpm": peak.error_ppm}
+            for peak in formula.peaks
+        ],
     }
 
 

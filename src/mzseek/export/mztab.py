@@ -261,6 +261,11 @@ SUMMARY_EXTRA: dict[str, Callable[[Annotation], str]] = {
     "opt_global_class_probability": lambda a: (
         number(a.compound_class.probability) if a.compound_class else NULL
     ),
+    "opt_global_ranked_formula": lambda a: text(a.formulas[0].formula if a.formulas else ""),
+    "opt_global_ranked_formula_adduct": lambda a: text(a.formulas[0].adduct if a.formulas else ""),
+    "opt_global_ranked_formula_probability": lambda a: number(
+        a.formulas[0].probability if a.formulas else None
+    ),
 }
 FEATURE: dict[str, Callable[[Annotation], str]] = {
     "adduct_ion": lambda a: adduct(a.best.adduct) if a.best else NULL,
@@ -371,6 +376,8 @@ class MzTab(RecordWriter):
 
 
 def _formulas(annotation: Annotation, named: Named) -> str:
+    if not named and annotation.level.formula:
+        return text(annotation.level.formula)
     if not named and annotation.level.number == "4" and annotation.best is not None:
         return text(annotation.best.formula)
     return several(text(candidate.formula) for candidate in named)

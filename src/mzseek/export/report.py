@@ -46,7 +46,9 @@ _SURE, _FAIR = 0.9, 0.5
 _MIN_ANALOGY = 0.1  # log-odds
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 # In this order they are one script, which draws features: here and in the web application.
-SCRIPTS = ("dom", "save", "structure", "spectrum", "mirror", "panels", "detail", "table")
+SCRIPTS = (
+    "dom", "save", "structure", "spectrum", "mirror", "panels", "formulas", "detail", "table",
+)  # fmt: skip
 # Legal in JSON, and never read as the end of a script, as a comment, or as the end of a line.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 LEVELS = {
@@ -505,6 +507,12 @@ def feature_data(annotation: Annotation) -> dict[str, Any]:
             spectrum.intensities, annotation.artefacts[feature.representative]
         ),
         "classes": annotation.compound_class and _classes(annotation.compound_class),
+        "formulas": _formulas(annotation),
+        "formulaPeaks": [
+            [round(peak.mz, 4), peak.formula, _rounded(peak.error_ppm, 1)]
+            for ranked in annotation.formulas[:1]
+            for peak in ranked.peaks
+        ],
     }
 
 
@@ -524,6 +532,22 @@ def _classes(found: CompoundClass) -> dict[str, Any]:
             for reference in found.references
         ],
     }  # fmt: skip
+
+
+def _formulas(annotation: Annotation) -> list[list[Any]]:
+    """Return the formulas that need no database, with what the candidates say of each."""
+    return [
+        [
+            ranked.formula,
+            ranked.adduct,
+            round(ranked.probability, 4),
+            _rounded(annotation.among_candidates(ranked), 4),
+            _rounded(ranked.error_ppm, 2),
+            _rounded(ranked.explained, 4),
+            _rounded(ranked.isotope_score, 2),
+        ]
+        for ranked in annotation.formulas
+    ]
 
 
 def _candidate(annotation: Annotation, candidate: Candidate, index: int) -> dict[str, Any]:

@@ -110,8 +110,9 @@ def read_skipped(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 _FRACTIONS = frozenset(
-    {"confidence", "probability", "inDatabaseProbability", "coverage", "classProbability"}
-)
+    ("confidence", "probability", "inDatabaseProbability", "coverage", "classProbability",
+     "rankedFormulaProbability", "rankedFormulaInCandidates")
+)  # fmt: skip
 _DIGITS = {"ionMass": 5, "retentionTimeInSeconds": 2, "mass": 5, "errorPpm": 2}  # 4 for others
 
 
@@ -201,6 +202,13 @@ _FEATURE: dict[str, Callable[[Annotation], Any]] = {
     "class": lambda a: a.compound_class and a.compound_class.name,
     "classLevel": lambda a: a.compound_class and a.compound_class.level,
     "classProbability": lambda a: a.compound_class and a.compound_class.probability,
+    # Of the most probable formula without a database.
+    "rankedFormula": lambda a: a.formulas[0].formula if a.formulas else None,
+    "rankedFormulaAdduct": lambda a: a.formulas[0].adduct if a.formulas else None,
+    "rankedFormulaProbability": lambda a: a.formulas[0].probability if a.formulas else None,
+    "rankedFormulaInCandidates": lambda a: (
+        a.among_candidates(a.formulas[0]) if a.formulas else None
+    ),
 }
 SUMMARY_COLUMNS = (
     "feature", "named_by", "rank", "name", "molecularFormula", "adduct", "InChIkey2D", "smiles",
@@ -210,6 +218,8 @@ SUMMARY_COLUMNS = (
     "unlistedMatchSmiles", "unlistedMatchSimilarity", "nearestSimilarity", "level", "levelReason",
     "spectra", "file", "notes", "ionSupport",
     "class", "classLevel", "classProbability",
+    "rankedFormula", "rankedFormulaAdduct", "rankedFormulaProbability",
+    "rankedFormulaInCandidates",
 )  # fmt: skip
 PEAK_COLUMNS = (
     "feature", "spectrum", "rank", "smiles", "mz", "intensity", "relative", "formula", "errorPpm",

@@ -28,6 +28,7 @@ from mzseek.spectra.spectrum import (
     is_spectrum,
     measurable_peaks,
 )
+from mzseek.spectra.survey import with_survey_scans
 
 Opened = Callable[[str, str], object]
 Columns = Mapping[str, str]  # names of a table's columns, by what they hold (`tables.ROLES`)
@@ -239,7 +240,7 @@ def _read_source(
         opened(source.name, kind.label)
     count = 0
     try:
-        for record in kind.read(source, columns):
+        for record in with_survey_scans(kind.read(source, columns)):
             count += 1
             yield record
     except InputError as error:

@@ -1,8 +1,9 @@
 """Records of files, and one set of rules by which those of all formats become spectra."""
 
+import contextlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -269,6 +270,8 @@ _STATES_INSTRUMENT = ("instrument_type", "instrument", "source_instrument", "ins
 
 # Metadata: which statements contradict each other about the polarity, and which one was used.
 POLARITY_CONFLICT = "polarity_conflict"
+MS1_PEAKS = "ms1_peaks"  # metadata: peaks of the survey scan (`mzseek.spectra.survey`)
+IS_PAIRED = "ms1_of_ms2"  # field of a survey scan whose peaks tandem spectra have
 # Metadata: how many peaks that no instrument can have measured were skipped.
 SKIPPED_PEAKS = "skipped_peaks"
 # Fields that a spectrum has as attributes, or that only mzseek may state.
@@ -318,6 +321,10 @@ class Record:
         Identifier for a record that names itself in no way.
     others : dict
         Further values of fields that were given more than once.
+    is_scan : bool
+        Whether it is one scan of a raw file, whose name is its own: not a record of a library.
+    pending : callable or None
+        Decodes the peaks of a survey scan, which are not always needed (`decode`).
     """
 
     where: str
@@ -327,6 +334,8 @@ class Record:
     problem: str | None = None
     fallback_name: str = ""
     others: dict[str, list[str]] = field(default_factory=dict)
+    is_scan: bool = False
+    pending: Callable[[], tuple[npt.ArrayLike, npt.ArrayLike]] | None = None
     _keys: dict[str, str] = field(default_factory=dict)
     _count: int = 0
     _size: int = 0
@@ -373,6 +382,13 @@ class Record:
         elif self._keys.get(name) == plain_key and value != before:
             reason = f"states two {_ONE_ONLY[name]}, {shorten(before)!r} and {shorten(value)!r}"
             self.refuse(reason, "contradiction")
+
+    def decode(self) -> None:
+        """Decode peaks that were left packed; none where they cannot be decoded."""
+        if self.pending is not None:
+            with contextlib.suppress(SpectrumError, ValueError, OverflowError):
+                self.mz, self.intensities = self.pending()
+            self.pending = None
 
     def refuse(self, reason: str, code: str) -> None:
         """Note why the record must be skipped, unless there is a reason already."""
@@ -559,10 +575,14 @@ def to_spectrum(
     if record.problem is not None:
         raise SpectrumError(record.problem)
     fields = record.fields
-    if _MS1.fullmatch(fields.get("ms_level", "").strip()):
+    if is_ms1(record):
         if _EI.search(fields.get("instrument_type", "")):
             raise SpectrumError(
                 "is an EI spectrum, in which no ion was selected, expected MS/MS", "ei"
+            )
+        if IS_PAIRED in fields:
+            raise SpectrumError(
+                "is an MS1 spectrum: its isotope pattern was kept with its MS2 spectra", "ms1"
             )
         raise SpectrumError("is an MS1 spectrum, expected MS2 or higher", "ms1")
     stated, count = fields.get("num_peaks", "").strip(), str(np.size(record.mz))
@@ -603,6 +623,11 @@ def to_spectrum(
     usual = adduct.name if adduct else None
     identifier = identifier_of(record)[0]
     return Spectrum(mz, intensities, precursor_mz, usual, charge, identifier, metadata)
+
+
+def is_ms1(record: Record) -> bool:
+    """Return whether a record is of a survey scan."""
+    return _MS1.fullmatch(record.fields.get("ms_level", "").strip()) is not None
 
 
 def identifier_of(record: Record) -> tuple[str, bool]:

@@ -7,7 +7,14 @@ import numpy as np
 from mzseek.core.errors import Reason
 from mzseek.io import LongLine, Source, text_lines
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.spectra.records import PeakBlock, Record, UniqueNames, with_time_unit
+from mzseek.spectra.records import (
+    IS_PAIRED,
+    MS1_PEAKS,
+    PeakBlock,
+    Record,
+    UniqueNames,
+    with_time_unit,
+)
 
 _MS1_BLOCKS = {"ms1", "ms1peaks", "ms1merged"}
 _MS2_BLOCKS = {"ms2", "ms2peaks", "ms2merged", "collision", "ce"}
@@ -133,7 +140,9 @@ class _Compound:
                 block.fields.setdefault("feature_id", self._feature)
                 block.fields.setdefault("title", block.fallback_name)
                 if self.ms1:
-                    block.fields["ms1_peaks"] = self.ms1
+                    block.fields[MS1_PEAKS] = self.ms1
+            elif self.ms1:
+                block.fields[IS_PAIRED] = "yes"
             yield block
         self._held, self._held_size = [], 0
 

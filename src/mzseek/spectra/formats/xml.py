@@ -170,7 +170,8 @@ def _read(
                 count += 1
                 name = element.attributes.get("id") or element.attributes.get("num")
                 name = shorten(_short_id(name) if name else f"record {count}", 200)
-                record = Record(f"{source.name}: record {count} ({name})", fallback_name=name)
+                where = f"{source.name}: record {count} ({name})"
+                record = Record(where, fallback_name=name, is_scan=True)
                 reason = Reason(element.problem, "too-large") if element.problem else None
                 try:
                     fill(record, element)
@@ -206,8 +207,15 @@ def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
     # Of several precursors (MS3) the first is what was isolated last.
     for precursor in spectrum.all("precursorList", "precursor")[:1]:
         _add_precursor(record, precursor, groups)
-    if record.fields.get("ms_level") == "1":
-        return  # survey scans are skipped; decoding them would be most of the work
+    if record.fields.get("ms_level") == "1":  # decoding all would be most of the work
+        record.pending = lambda: _mzml_peaks(spectrum, groups)
+        return
+    record.mz, record.intensities = _mzml_peaks(spectrum, groups)
+
+
+def _mzml_peaks(
+    spectrum: Element, groups: Groups
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
     arrays: dict[str, Element] = {}
     for array in spectrum.all("binaryDataArrayList", "binaryDataArray"):
         for name in _parameters(array, groups).keys() & {"m/z array", "intensity array"}:
@@ -217,8 +225,7 @@ def _fill_mzml(record: Record, spectrum: Element, groups: Groups) -> None:
     for name in ("m/z array", "intensity array"):
         if name not in arrays:
             raise SpectrumError(f"has no {name}", "no-peaks")
-    record.mz = _decode(arrays["m/z array"], groups)
-    record.intensities = _decode(arrays["intensity array"], groups)
+    return _decode(arrays["m/z array"], groups), _decode(arrays["intensity array"], groups)
 
 
 def _short_id(native_id: str) -> str:
@@ -299,7 +306,12 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
     if not level.isdecimal():
         raise SpectrumError(f"msLevel {shorten(level)!r} is not a number", "bad-number")
     if level == "1":
+        record.pending = lambda: _mzxml_peaks(scan)
         return
+    record.mz, record.intensities = _mzxml_peaks(scan)
+
+
+def _mzxml_peaks(scan: Element) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
     peaks = scan.all("peaks")
     if len(peaks) != 1:
         raise SpectrumError(f"has {len(peaks)} elements <peaks>, expected one", "no-peaks")
@@ -314,4 +326,4 @@ def _fill_mzxml(record: Record, scan: Element) -> None:
     packing = attributes.get("compressionType") or "none"
     compression = {"none": "no compression", "zlib": "zlib compression"}.get(packing, packing)
     values = decode_array(peaks[0].text, kind, compression, values_a_peak=2)
-    record.mz, record.intensities = values[0::2], values[1::2]
+    return values[0::2], values[1::2]

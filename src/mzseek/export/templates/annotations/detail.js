@@ -57,7 +57,7 @@ function drawDetail(data, root, width, page) {
   if (!data.candidates.length) {
     root.append(h("p", {}, `No candidate: ${data.found ? "none could be scored." : "no molecule of the database has an ion of this m/z."}`), ...pane(data, null, inner));
     if (data.refs.length) root.append(references(data, {}, Math.min(inner, 640)));
-    const boxes = [asIons(data), asClass(data)].filter(Boolean);
+    const boxes = [asIons(data), asFormulas(data), asClass(data)].filter(Boolean);
     if (boxes.length) root.append(h("div", { class: "boxes" }, boxes));
     return;
   }
@@ -68,7 +68,7 @@ function drawDetail(data, root, width, page) {
     const candidate = data.candidates[place];
     [...cards.children].forEach((each, i) => { each.setAttribute("aria-selected", i === place); each.tabIndex = i === place ? 0 : -1; });
     stage.replaceChildren(...pane(data, candidate, inner), h("p", { class: "sentence" }, explains(data, candidate)), identity(candidate), page.same(data, candidate), peakTable(data, candidate),
-      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, forGoals(data, (other) => { select(other); cards.children[other].focus(); }, page.tradeOff(data)), asIons(data), ionSupport(data), asClass(data))),
+      h("div", { class: "boxes" }, howSure(data), why(data, candidate), h("div", { class: "stack" }, forGoals(data, (other) => { select(other); cards.children[other].focus(); }, page.tradeOff(data)), asIons(data), ionSupport(data), asFormulas(data), asClass(data))),
       references(data, candidate, inner < 640 ? inner : Math.round(inner * 0.62)));
     root.selected = place;
   };

@@ -1,0 +1,52 @@
+"""Formulas in annotations: beside the candidates, with a note, and for the level."""
+
+from dataclasses import replace
+
+import pytest
+
+from mzseek.annotation.annotation import Level
+from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.formulas import disagreement, feature_formulas, with_formulas
+from mzseek.core.errors import AnnotationError
+from mzseek.formulas import RankedFormula
+
+
+def ranked(formula: str, probability: float, adduct: str = "[M+H]+") -> RankedFormula:
+    return RankedFormula(formula, adduct, probability, 100.0, 0.0, 0.5, 2, None, 0.0)
+
+
+def test_candidates_and_formulas_stand_side_by_side(make_annotation, make_candidate) -> None:
+    own, other = make_candidate(probability=0.7), make_candidate(probability=0.2)
+    annotation = make_annotation(candidates=(own, replace(other, formula="C9H9")))
+    assert annotation.among_candidates(ranked(own.formula, 0.9, own.adduct)) == 0.7
+    assert annotation.among_candidates(ranked("C9H9", 0.9, own.adduct)) == 0.2
+    assert annotation.among_candidates(ranked("CH4", 0.9)) == 0.0
+
+
+@pytest.mark.parametrize(("own", "other", "notes"), [(0.6, 0.3, 0), (0.3, 0.5, 0), (0.1, 0.8, 1)])
+def test_disagreement_is_a_note(make_annotation, make_candidate, own, other, notes) -> None:
+    best = make_candidate()
+    formulas = [ranked("C9H99", other), ranked(best.formula, own, best.adduct)]
+    formulas.sort(key=lambda formula: -formula.probability)
+    found = disagreement(make_annotation(candidates=(best,)), formulas)
+    assert len(found) == notes
+    assert all("C9H99" in note and best.formula in note for note in found)
+
+
+def test_a_sure_formula_makes_level_4(make_annotation, make_feature, make_peaks) -> None:
+    spectrum = make_peaks()
+    annotation = make_annotation(
+        feature=make_feature(spectra=(spectrum,)), candidates=(), level=Level("5", "mass: x")
+    )  # fmt: skip
+    found = with_formulas(annotation, AnnotateConfig(ppm=5))
+    assert found.formulas
+    is_sure = found.formulas[0].probability >= 0.9
+    assert found.level.number == ("4" if is_sure else "5")
+    kept = with_formulas(replace(annotation, level=Level("3", "y")), AnnotateConfig(ppm=5))
+    assert kept.level == Level("3", "y")
+
+
+def test_contradictions_are_told_as_by_annotate(make_feature, make_peaks) -> None:
+    feature = make_feature(spectra=(make_peaks(),))
+    with pytest.raises(AnnotationError, match="was asked for"):
+        feature_formulas(feature, AnnotateConfig(adduct="[M+K]+"), 3)
