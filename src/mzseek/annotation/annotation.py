@@ -17,6 +17,7 @@ from mzseek.core.errors import AnnotationError, MzseekError
 from mzseek.core.text import Table
 from mzseek.fragments import Explanation, explain
 from mzseek.fragments.matching import LEAST, PPM
+from mzseek.proposals.proposal import Proposal
 from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
@@ -203,6 +204,8 @@ class Annotation:
         The feature with its masses recalibrated, as it was scored; None where nothing was done.
     unmatched_scores : tuple of str
         Molecules (first InChIKey block) with external scores that are no candidates.
+    proposals : tuple of Proposal
+        Structures that are no candidates, made of known molecules; the most probable first.
     """
 
     feature: Feature
@@ -229,6 +232,7 @@ class Annotation:
     least: float = LEAST
     processed: Feature | None = None
     unmatched_scores: tuple[str, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
     @property
     def best(self) -> Candidate | None:

@@ -278,6 +278,11 @@ class AnnotateConfig:
     top: int = _setting(100, "Candidates of a feature that are shown.")
     smiles_column: str | None = _setting(None, "Column with SMILES, in a list of molecules.")
     name_column: str | None = _setting(None, "Column with names, in a list of molecules.")
+    propose: int = _setting(
+        0,
+        "Propose up to so many structures that need be in no database, made of analogs and related "
+        "molecules; in a table of their own.",
+    )
     formulas_path: str | None = None
     instrument_from_files: bool = False
     remarks: tuple[str, ...] = ()
@@ -326,6 +331,8 @@ class AnnotateConfig:
         for name in ("max_candidates", "top"):
             if getattr(self, name) < 1:
                 raise AnnotationError(f"{name} is {getattr(self, name)}, expected 1 or more")
+        if self.propose < 0:
+            raise AnnotationError(f"propose is {self.propose}, expected 0 or more")
         if not self.rt_window >= 0:
             raise AnnotationError(
                 f"retention times within {self.rt_window:g} s, expected 0 or more"

@@ -333,8 +333,8 @@ def credited(
     analogs = [item for item in neighbours.analogs.items() if item[1].similarity > 0]
     tanimoto = np.zeros((len(smiles), len(analogs)), np.float32)
     if analogs and smiles:
-        others = np.stack([_words(reference.smiles) for _, reference in analogs])
-        tanimoto = packed_tanimoto(np.stack([_words(text) for text in smiles]), others)
+        others = np.stack([packed_fingerprint(reference.smiles) for _, reference in analogs])
+        tanimoto = packed_tanimoto(np.stack([packed_fingerprint(text) for text in smiles]), others)
     similarities = np.array([reference.similarity for _, reference in analogs])
     credits = []
     for row, key in enumerate(keys):
@@ -347,9 +347,9 @@ def credited(
     return credits
 
 
-@lru_cache(maxsize=20_000)
-def _words(smiles: str) -> Words:
-    """Packed fingerprint: the same reference molecules are met again and again."""
+@lru_cache(maxsize=50_000)
+def packed_fingerprint(smiles: str) -> Words:
+    """Return a packed fingerprint; cached, since the same molecules are met again and again."""
     words: Words = pack_words(fingerprints([smiles], _KIND, threads=1))[0]
     return words
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.chem.identifiers import links
+from mzseek.export.proposals import proposal_values
 from mzseek.export.tables import FIRST
 from mzseek.export.writer import Writer, plain_data
 
@@ -65,6 +66,10 @@ def annotation_object(annotation: Annotation) -> Any:
                 for rank, candidate in enumerate(annotation.ranked, 1)
             ],
             "matches": [_reference_object(match) for match in annotation.matches],
+            "proposals": [
+                proposal_values(proposal, rank)
+                for rank, proposal in enumerate(annotation.proposals, 1)
+            ],
         }
     )
 

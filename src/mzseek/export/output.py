@@ -19,6 +19,7 @@ from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError, WriteError
 from mzseek.export import FILES, SUFFIXES
+from mzseek.export.proposals import PROPOSALS
 from mzseek.export.tables import SKIPPED, SkippedTable
 from mzseek.export.writer import Settings, Writer, plain_data
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
@@ -136,7 +137,8 @@ class Output:
         """Return the writer of each file."""
         if not self.is_folder:
             return {self.target.name: SUFFIXES[suffix_of(self.target.name)]}
-        kinds = {name: FILES[name] for name in FILES}
+        is_proposing = bool(self.settings.options.get("propose"))
+        kinds = {name: FILES[name] for name in FILES if name != PROPOSALS or is_proposing}
         if self.settings.network is not None:
             kinds[NETWORK] = SUFFIXES[".graphml"]
         if self.settings.features is not None:

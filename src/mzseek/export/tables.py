@@ -109,7 +109,9 @@ def read_skipped(folder: Path) -> Iterator[tuple[str, str]]:
         yield from ((where, reason) for where, reason in rows)
 
 
-_FRACTIONS = frozenset({"confidence", "probability", "inDatabaseProbability", "coverage"})
+_FRACTIONS = frozenset(
+    {"confidence", "probability", "inDatabaseProbability", "coverage", "includedProbability"}
+)
 _DIGITS = {"ionMass": 5, "retentionTimeInSeconds": 2, "mass": 5, "errorPpm": 2}  # 4 for others
 
 
