@@ -14,13 +14,14 @@ from mzseek.annotation.scoring import Scored, mode_of, score
 from mzseek.evidence.model import EvidenceModel
 from mzseek.evidence.queries import ExcludedAnalogs, Molecules
 from mzseek.proposals.generation import Derivation, differences, generate
-from mzseek.proposals.proposal import Proposal, ProposalModel
+from mzseek.proposals.proposal import FEATURES, Proposal, ProposalModel
 from mzseek.similarity.packed import packed_tanimoto
 
 Floats = npt.NDArray[np.float64]
 MAX_RELATIVES = 100  # molecules of a database that are edited, of each adduct hypothesis
 MAX_SCORED = 300  # products whose fragments are looked for in the spectrum
 _TWO_STEP_PARENTS, _TWO_STEP_PRODUCTS = 5, 200  # analogs, and products of each
+_LEAST = 1e-300
 _LEAST_SHARE = 0.01  # of an ion that is only tried: rarer ones have no proposals
 
 
@@ -49,6 +50,10 @@ class Parent:
     record: str = ""
 
 
+# A product with its best origin, its affinity, and the log rate of all derivations.
+Made = tuple[Molecule, Parent, Derivation, float, float]
+
+
 @dataclass(frozen=True, eq=False)
 class Products:
     """Scored products of a feature.
@@ -61,31 +66,42 @@ class Products:
     features : float64 array, shape (products, len(FEATURES))
     origins : sequence of (Parent, Derivation)
         The best of each product.
-    generated : int
-        Products before the list was cut to `MAX_SCORED`.
+    unscored : tuple of str
+        Keys of further products, which `MAX_SCORED` left out.
     """
 
     query: FeatureQuery
     scored: Scored
     features: Floats
     origins: Sequence[tuple[Parent, Derivation]]
-    generated: int
+    unscored: tuple[str, ...]
 
-    def list_features(self, log_odds: Floats, nearest: float) -> Floats:
-        """Return the features of `mzseek.proposals.proposal.LIST_FEATURES`."""
-        p = _softmax(log_odds)
-        best = int(np.argmax(log_odds))
-        return np.array(
-            [
-                self.scored.explained[best],
-                self.features[:, 1].max(),
-                self.features[best, 2],
-                nearest,
-                float(-(p * np.log(np.maximum(p, 1e-300))).sum()),
-                np.log(len(p)),
-                float(self.scored.absolute.sum(1).max()),
-            ]
-        )
+
+def list_features(
+    features: Floats, explained: Floats, absolute: Floats, log_odds: Floats, nearest: float
+) -> Floats:
+    """Return the features of `mzseek.proposals.proposal.LIST_FEATURES`.
+
+    Parameters
+    ----------
+    features : float64 array, shape (products, len(FEATURES))
+    explained, absolute, log_odds : float64 arrays, shape (products,)
+        Explained intensity, uncentred score of the channels, and log-odds of products.
+    nearest : float
+        Similarity of the nearest reference spectrum.
+    """
+    p = _softmax(log_odds)
+    best = int(np.argmax(log_odds))
+    values = [
+        explained[best],
+        features[:, FEATURES.index("affinity")].max(),
+        features[best, FEATURES.index("rate")],
+        nearest,
+        -(p * np.log(np.maximum(p, _LEAST))).sum(),
+        np.log(len(p)),
+        absolute.max(),
+    ]
+    return np.array(values, np.float64)
 
 
 def propose(
@@ -123,7 +139,6 @@ def propose(
         return ()
     log_odds = model.log_odds(products.features)
     p = _softmax(log_odds)
-    included = model.probability_included(products.list_features(log_odds, neighbours.nearest))
     rows = [
         (hypothesis, molecule)
         for hypothesis, listed in zip(
@@ -131,11 +146,18 @@ def propose(
         )
         for molecule in listed
     ]
-    order = np.lexsort((np.array([molecule.key for _, molecule in rows]), -log_odds))
+    keys = np.array([molecule.key for _, molecule in rows])
+    shown = np.lexsort((keys, -log_odds))[:number]
+    share = float(p[shown].sum())
+    of_list = list_features(
+        products.features, products.scored.explained, products.scored.absolute.sum(1), log_odds,
+        neighbours.nearest,
+    )  # fmt: skip
+    included = share * model.probability_included(of_list)
     proposals = []
-    for index in order[:number].tolist():
+    for index in shown.tolist():
         hypothesis, molecule = rows[index]
-        probability = float(p[index])
+        probability = float(p[index]) / share
         proposals.append(
             _proposal(products, index, hypothesis, molecule, probability, included, missing)
         )
@@ -192,17 +214,16 @@ def scored_products(
     products never do. Other parameters are as in `propose`.
     """
     known = {molecule.key for listed in query.molecules for molecule in listed}
-    made: dict[Hypothesis, list[tuple[Molecule, Parent, Derivation, float, float]]] = {}
+    made: dict[Hypothesis, list[Made]] = {}
     for hypothesis in _likely(query, confidence):
         listed = _products_of(hypothesis, neighbours, relatives, known, model)
         if listed:
             made[hypothesis] = listed
-    generated = sum(map(len, made.values()))
-    if not generated:
+    if not made:
         return None
-    made = _most_promising(made, model)
+    made, unscored = _most_promising(made, model)
     molecules = tuple([row[0] for row in rows] for rows in made.values())
-    asked = replace(query, hypotheses=tuple(made), molecules=molecules, found=generated)
+    asked = replace(query, hypotheses=tuple(made), molecules=molecules)
     smiles = [row[0].smiles for rows in made.values() for row in rows]
     table = Molecules([*smiles, *hidden], fingerprint, jobs=1)
     excluded = ExcludedAnalogs(table, np.arange(len(table)))
@@ -220,7 +241,7 @@ def scored_products(
         ]
     ).astype(np.float64)
     origins = [(parent, derivation) for _, parent, derivation, *_ in rows]
-    return Products(asked, scored, features, origins, generated)
+    return Products(asked, scored, features, origins, unscored)
 
 
 def _likely(query: FeatureQuery, confidence: Confidence) -> list[Hypothesis]:
@@ -239,8 +260,8 @@ def _products_of(
     relatives: Source,
     known: set[str],
     model: ProposalModel,
-) -> list[tuple[Molecule, Parent, Derivation, float, float]]:
-    """Return products with their best origin, affinity, and log rate of all derivations."""
+) -> list[Made]:
+    """Return the products of a hypothesis's mass that are no candidates."""
     analogs = [
         Parent(
             reference.smiles, key, reference.name, reference.mass, reference.similarity,
@@ -313,11 +334,11 @@ def _affinities(smiles: Sequence[str], analogs: Sequence[Parent]) -> Floats:
 
 
 def _most_promising(
-    made: Mapping[Hypothesis, list[tuple[Molecule, Parent, Derivation, float, float]]],
+    made: Mapping[Hypothesis, list[Made]],
     model: ProposalModel,
-) -> dict[Hypothesis, list[tuple[Molecule, Parent, Derivation, float, float]]]:
-    """Return the products to be scored, by what is known without the spectrum's peaks."""
-    every = [
+) -> tuple[dict[Hypothesis, list[Made]], tuple[str, ...]]:
+    """Return the products to be scored, by what is known without them, and keys of the others."""
+    every = sorted(
         (
             -(model.weights["affinity"] * row[3] + model.weights["rate"] * row[4]),
             row[0].key,
@@ -325,13 +346,14 @@ def _most_promising(
         )
         for number, rows in enumerate(made.values())
         for row in rows
-    ]
-    kept = {(key, number) for _, key, number in sorted(every)[:MAX_SCORED]}
+    )
+    kept = {(key, number) for _, key, number in every[:MAX_SCORED]}
     chosen = {
         hypothesis: [row for row in rows if (row[0].key, number) in kept]
         for number, (hypothesis, rows) in enumerate(made.items())
     }
-    return {hypothesis: rows for hypothesis, rows in chosen.items() if rows}
+    chosen = {hypothesis: rows for hypothesis, rows in chosen.items() if rows}
+    return chosen, tuple(key for _, key, _ in every[MAX_SCORED:])
 
 
 def _softmax(log_odds: Floats) -> Floats:
