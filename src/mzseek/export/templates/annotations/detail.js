@@ -58,6 +58,7 @@ function drawDetail(data, root, width, page) {
     if (data.refs.length) root.append(references(data, {}, Math.min(inner, 640)));
     const ions = asIons(data);
     if (ions) root.append(h("div", { class: "boxes" }, ions));
+    if (data.proposals) root.append(proposals(data, inner));
     return;
   }
   const columns = inner < 480 ? 1.5 : Math.min(data.candidates.length, Math.max(3, Math.floor(inner / 160)));
@@ -80,6 +81,6 @@ function drawDetail(data, root, width, page) {
     select(next);
     cards.children[next].focus();
   });
-  root.append(cards, stage);
+  root.append(cards, stage, ...(data.proposals ? [proposals(data, inner)] : []));
   select(root.selected ?? data.best ?? 0);
 }
