@@ -50,7 +50,8 @@ def test_the_order_of_parents_does_not_matter():
     parents = ["CC(=O)Nc1ccccc1", "Nc1ccc(O)cc1", "CC(=O)Nc1ccccc1O"]
     target = exact_mass(PARACETAMOL)
     forward, backward = (
-        [one.molecule for one in generate(order, target, 1e-3)] for order in (parents, parents[::-1])
+        [one.molecule for one in generate(order, target, 1e-3)]
+        for order in (parents, parents[::-1])
     )
     assert forward == backward
 
