@@ -347,6 +347,8 @@ def measure(given: argparse.Namespace) -> None:
         for k in (1, 10, SHOWN):
             show(f"among the first {k}", part, lambda row, k=k: rank(row) <= k)
             show(f"control: random order, {k}", part, lambda row, k=k: chance(row, k))
+            show(f"control: by rate, without the spectrum, {k}", part,
+                 lambda row, k=k: rank_by_rate(row) <= k)  # fmt: skip
         show("control: proposals of another spectrum", part,
              lambda row: row["truth"] in shown_keys(others[row["id"]]))  # fmt: skip
     both = [row for row in rows if row["products"] and row["candidate"]]
@@ -404,6 +406,15 @@ def rank(row: dict[str, Any]) -> float:
     if row.get("position", -1) < 0:
         return np.inf
     return int(np.flatnonzero(row["order"] == row["position"])[0]) + 1
+
+
+def rank_by_rate(row: dict[str, Any]) -> float:
+    """Rank of the molecule where only the rates of transformations count."""
+    if row.get("position", -1) < 0:
+        return np.inf
+    rates = np.array(row["features"])[:, FEATURES.index("rate")]
+    own = rates[row["position"]]
+    return float((rates > own).sum() + (1 + (rates == own).sum()) / 2)
 
 
 def chance(row: dict[str, Any], k: int) -> float:
