@@ -7,6 +7,7 @@ r"""Fit and measure proposed structures: molecules removed from database and lib
     python benchmarks/proposals.py collect massbank.tsv.gz massbank_more.tsv.gz --fold test \
         --out test.jsonl
     python benchmarks/proposals.py measure test.jsonl
+    python benchmarks/proposals.py speed my.mgf
 
 `rates` counts how many products of known molecules are known themselves, for each transformation.
 `collect` takes one spectrum of each molecule and ion mode of a fold, and proposes structures with
@@ -38,6 +39,7 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature
 from mzseek.annotation.proposing import list_features, scored_products
 from mzseek.annotation.query import FeatureQuery, ask
+from mzseek.annotation.reading import Features
 from mzseek.annotation.references import Neighbours, neighbours, packed_fingerprint
 from mzseek.annotation.scoring import score
 from mzseek.bundle.bundle import Bundle
@@ -84,6 +86,10 @@ def main() -> None:
     measured = commands.add_parser("measure")
     measured.add_argument("rows", type=Path)
     measured.set_defaults(run=measure)
+    timed = commands.add_parser("speed")
+    timed.add_argument("spectra", type=Path)
+    timed.add_argument("--most", type=int, default=50, help="features")
+    timed.set_defaults(run=speed)
     given = parser.parse_args()
     RDLogger.DisableLog("rdApp.*")
     given.run(given)
@@ -166,6 +172,19 @@ def collect(given: argparse.Namespace) -> None:
             if number % 10 == 0:
                 print(number, f"{time.perf_counter() - started:.0f} s", flush=True)
                 file.flush()
+
+
+def speed(given: argparse.Namespace) -> None:
+    """Print seconds of one core per feature, without and with proposals."""
+    for number in (0, SHOWN):
+        annotator = Annotator(AnnotateConfig(propose=number))
+        features = list(islice(Features(given.spectra, annotator.config), given.most + 1))
+        annotator.annotate_batch(features[:1])  # compile, and decompress the bundle
+        started = time.process_time()
+        for feature in features[1:]:
+            annotator.annotate_batch([feature])
+        seconds = (time.process_time() - started) / len(features[1:])
+        print(f"--propose {number}: {seconds:.2f} s of a core per feature")
 
 
 class Without(Source):

@@ -13,7 +13,8 @@ from mzseek.annotation.annotation import Candidate, Level, Reference
 from mzseek.annotation.candidates import Molecule, is_formula
 from mzseek.annotation.config import Tolerance
 from mzseek.annotation.query import FeatureQuery, Hypothesis, can_be, with_ion
-from mzseek.chem import fingerprints, inchikey_block
+from mzseek.chem import inchikey_block, parse_molecule
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import pointers
@@ -21,7 +22,7 @@ from mzseek.fragments.matching import AT_PRECURSOR
 from mzseek.library import Library
 from mzseek.library.library import TOLERANCE, Matches
 from mzseek.library.similarity import PeakLists
-from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
+from mzseek.similarity.packed import Words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
 LEAST_SIMILARITY = 0.7
@@ -350,7 +351,7 @@ def credited(
 @lru_cache(maxsize=50_000)
 def packed_fingerprint(smiles: str) -> Words:
     """Return a packed fingerprint; cached, since the same molecules are met again and again."""
-    words: Words = pack_words(fingerprints([smiles], _KIND, threads=1))[0]
+    words: Words = fingerprint_kind(_KIND).words([parse_molecule(smiles)])[0]
     return words
 
 

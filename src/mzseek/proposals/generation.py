@@ -116,16 +116,19 @@ def products(transformation: Transformation, parent: Mol) -> Iterator[Mol]:
                     except (ValueError, RuntimeError):
                         continue
                     smiles = Chem.MolToSmiles(product)
-                    if smiles not in seen and _is_stable(product, allowed):
+                    if smiles not in seen and _is_stable(product, smiles, allowed):
                         seen.add(smiles)
                         yield product
 
 
-def _is_stable(product: Mol, allowed: Sequence[int]) -> bool:
-    if any(atom.GetNumRadicalElectrons() for atom in product.GetAtoms()):
+def _is_stable(product: Mol, smiles: str, allowed: Sequence[int]) -> bool:
+    # Only atoms in brackets can have unpaired electrons.
+    if "[" in smiles and any(atom.GetNumRadicalElectrons() for atom in product.GetAtoms()):
         return False
     return all(
         len(product.GetSubstructMatches(group)) <= number
+        if number
+        else not product.HasSubstructMatch(group)
         for group, number in zip(_unstable(), allowed, strict=True)
     )
 
