@@ -87,6 +87,13 @@ def test_a_molecule_that_the_database_lacks_is_proposed(tmp_path) -> None:
     assert own.explained > 0
 
 
+def test_a_mass_that_is_not_accurate_has_no_proposals(features) -> None:
+    annotator = Annotator(AnnotateConfig(ppm="0.5Da", propose=5))
+    [annotation] = annotator.annotate_batch(features[:1])
+    assert annotation.candidates
+    assert annotation.proposals == ()
+
+
 def test_parameters_that_come_with_mzseek() -> None:
     model = default_model()
     assert set(model.weights) == set(FEATURES)

@@ -22,6 +22,7 @@ MAX_RELATIVES = 100  # molecules of a database that are edited, of each adduct h
 MAX_SCORED = 300  # products whose fragments are looked for in the spectrum
 _TWO_STEP_PARENTS, _TWO_STEP_PRODUCTS = 5, 200  # analogs, and products of each
 _LEAST = 1e-300
+_MAX_REACH = 0.1  # Da
 _LEAST_SHARE = 0.01  # of an ion that is only tried: rarer ones have no proposals
 
 
@@ -245,12 +246,16 @@ def scored_products(
 
 
 def _likely(query: FeatureQuery, confidence: Confidence) -> list[Hypothesis]:
-    """Return the adduct hypotheses that are stated, or common among reference spectra."""
+    """Return the adduct hypotheses that are stated, or common among reference spectra.
+
+    None where the mass is not accurate: too many differences would explain it.
+    """
     calibration = confidence.of(mode_of(query))
     return [
         hypothesis
         for hypothesis in query.tried
-        if hypothesis.stated or calibration.ion_prior(hypothesis.adduct) >= _LEAST_SHARE
+        if hypothesis.reach <= _MAX_REACH
+        and (hypothesis.stated or calibration.ion_prior(hypothesis.adduct) >= _LEAST_SHARE)
     ]
 
 
