@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mzseek.annotation.references import without_precursor
 from mzseek.datasets.files import read_table
-from mzseek.library.network import SIMILARITIES, NetworkOptions, network_of
+from mzseek.library.network import network_of
+from mzseek.library.options import SIMILARITIES, NetworkOptions
 
 STEP = 8  # every so many spectra are taken, so that many molecules are among them
 

@@ -9,7 +9,8 @@ import pytest
 from matchms.similarity import ModifiedCosineGreedy
 
 from mzseek.core.errors import LibraryError
-from mzseek.library.network import NetworkOptions, network_of
+from mzseek.library.network import network_of
+from mzseek.library.options import NetworkOptions
 from mzseek.spectra import Spectrum
 
 ALL = NetworkOptions(

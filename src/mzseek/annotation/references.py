@@ -20,7 +20,8 @@ from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import pointers
 from mzseek.fragments.matching import AT_PRECURSOR
 from mzseek.library import Library
-from mzseek.library.library import TOLERANCE, Matches
+from mzseek.library.library import Matches
+from mzseek.library.options import TOLERANCE
 from mzseek.library.similarity import PeakLists
 from mzseek.similarity.packed import Words, packed_tanimoto
 from mzseek.spectra import Spectrum

@@ -32,7 +32,8 @@ from mzseek.export.output import ensure_not_read, is_own_file
 from mzseek.export.tables import decimal, fraction
 from mzseek.io import StrPath, atomic_file, sole_writer
 from mzseek.io.skipped import Skipped
-from mzseek.library.network import Network, NetworkOptions, network_of
+from mzseek.library.network import Network, network_of
+from mzseek.library.options import NetworkOptions
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Progress, silent
 from mzseek.spectra import Spectrum, clean_peaks

@@ -16,6 +16,7 @@ from mzseek.core.text import Table, Tabular, shorten
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, check_range, load_array
 from mzseek.io.manifest import Manifest
+from mzseek.library.options import TOLERANCE
 from mzseek.library.similarity import (
     ANALOG,
     BestMatches,
@@ -64,7 +65,6 @@ KINDS = {
     "entropy": "spectral entropy similarity",
     "analog": "mean cosine of peaks and neutral losses in narrow bins; one spectrum a molecule",
 }
-TOLERANCE = 0.02
 _MAX_TOP = 100_000
 
 

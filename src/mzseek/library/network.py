@@ -6,63 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.core.errors import LibraryError
-from mzseek.core.registry import check_name
-from mzseek.library.library import TOLERANCE, Index
+from mzseek.library.library import Index
+from mzseek.library.options import NetworkOptions
 from mzseek.library.similarity import peak_lists
 from mzseek.spectra import Spectrum
 
 Ints = npt.NDArray[np.int64]
-SIMILARITIES = ("modified", "cosine", "entropy")
 _ROUND = 9  # decimals of similarities: two ways round may differ in the last bits
-
-
-@dataclass(frozen=True)
-class NetworkOptions:
-    """Which spectra are neighbours.
-
-    Attributes
-    ----------
-    similarity : str
-        One of `SIMILARITIES`.
-    min_similarity, min_peaks
-        Similarity and number of matching peaks that an edge has at least.
-    neighbours : int
-        Of each spectrum, the most similar; at most so many edges begin there.
-    mutual : bool
-        Each must be among the neighbours of the other, not only one of them.
-    max_component : int
-        Spectra that are connected, at most: an edge that would connect more is left out, weak edges
-        before strong ones. 0 for no limit.
-    tolerance : float
-        Within which peaks match, in m/z.
-
-    Raises
-    ------
-    LibraryError
-        A value is unknown or out of range.
-    """
-
-    similarity: str = "modified"
-    min_similarity: float = 0.7
-    min_peaks: int = 6
-    neighbours: int = 10
-    mutual: bool = True
-    max_component: int = 100
-    tolerance: float = TOLERANCE
-
-    def __post_init__(self) -> None:
-        """Refuse values that cannot be used."""
-        check_name(SIMILARITIES, self.similarity, "similarity", LibraryError)
-        if not 0 < self.min_similarity <= 1:
-            raise LibraryError(
-                f"the least similarity is {self.min_similarity:g}, expected above 0, at most 1"
-            )
-        for name, least in (("min_peaks", 1), ("neighbours", 1), ("max_component", 0)):
-            if getattr(self, name) < least:
-                raise LibraryError(f"{name} is {getattr(self, name)}, expected {least} or more")
-        if not 0 < self.tolerance < 1:
-            raise LibraryError(f"the tolerance is {self.tolerance:g}, expected above 0, below 1")
 
 
 @dataclass(frozen=True, eq=False)

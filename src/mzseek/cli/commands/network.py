@@ -1,6 +1,7 @@
 """``mzseek network``: a molecular network of the features of a study."""
 
 from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.cli.options import IS_LIBRARY, Jobs, SpectrumFiles, options_of
 from mzseek.cli.output import only_json, plain, print_json, say, show_skipped, watched
 from mzseek.core.text import pluralize
+from mzseek.library.options import NetworkOptions
 
 _OPTIONS = (
     "database", "library", "model", "objective", "adduct", "ppm", "peak_ppm", "instrument",
@@ -19,26 +21,10 @@ _OPTIONS = (
 
 
 @options_of(AnnotateConfig, _OPTIONS, library=IS_LIBRARY)
+@options_of(NetworkOptions)
 def network(
     spectra: SpectrumFiles,
     out: Annotated[Path, typer.Option(help="File to write: NAME.graphml.")],
-    similarity: Annotated[
-        str, typer.Option(help="modified (modified cosine), cosine or entropy.")
-    ] = "modified",
-    min_similarity: Annotated[float, typer.Option(help="Of an edge, at least.")] = 0.7,
-    min_peaks: Annotated[int, typer.Option(help="Matching peaks of an edge, at least.")] = 6,
-    neighbours: Annotated[
-        int, typer.Option(help="Most similar features that each is connected to, at most.")
-    ] = 10,
-    mutual: Annotated[
-        bool,
-        typer.Option(help="Connect only features that are among the most similar of each other."),
-    ] = True,
-    max_component: Annotated[
-        int,
-        typer.Option(help="Connected features, at most; the weakest edges go. 0: no limit."),
-    ] = 100,
-    tolerance: Annotated[float, typer.Option(help="Within which peaks match, in m/z.")] = 0.02,
     annotate: Annotated[
         bool, typer.Option(help="Annotate features, and put the best candidate at each node.")
     ] = True,
@@ -58,10 +44,9 @@ def network(
     Example: mzseek network study.mgf --out study.graphml
     """
     from mzseek.export.network import write_network
-    from mzseek.library.network import NetworkOptions
 
     chosen = NetworkOptions(
-        similarity, min_similarity, min_peaks, neighbours, mutual, max_component, tolerance
+        **{field.name: options.pop(field.name) for field in fields(NetworkOptions)}
     )
     config = AnnotateConfig(**options)
     with only_json() if json_output else nullcontext():
