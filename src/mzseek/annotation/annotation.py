@@ -19,6 +19,7 @@ from mzseek.core.text import Table
 from mzseek.formulas import RankedFormula
 from mzseek.fragments import Explanation, explain
 from mzseek.fragments.matching import LEAST, PPM
+from mzseek.proposals.proposal import Proposal
 from mzseek.spectra import Spectrum
 
 Floats = npt.NDArray[np.float64]
@@ -248,6 +249,8 @@ class Annotation:
         the bundle has no model of classes.
     formulas : tuple of RankedFormula
         Formulas that it may have without a database, the most probable first.
+    proposals : tuple of Proposal
+        Structures that are no candidates, made of known molecules; the most probable first.
     """
 
     feature: Feature
@@ -278,6 +281,7 @@ class Annotation:
     expected: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     compound_class: CompoundClass | None = None
     formulas: tuple[RankedFormula, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
 
     @property
     def best(self) -> Candidate | None:

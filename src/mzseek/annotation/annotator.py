@@ -84,6 +84,7 @@ BUNDLED_LIBRARY, BUNDLED_DATABASE = "the library of the bundle", "the database o
 _NOT_OF_A_FEATURE = (BundleError, DatabaseError, LibraryError)
 _BATCH = 32  # features, for memory's sake; no annotation depends on others of its batch
 _CHUNK = 1_024  # features that are dealt into batches by mass: neighbours share candidates
+MAX_RELATED = 200_000  # molecules of a database whose neighbours in mass are edited
 _FEW = 8  # features at a time, where results should come soon
 MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
@@ -333,10 +334,38 @@ class Annotator:
             )
         if self.config.rank_formulas:
             annotations = [with_formulas(annotation, self.config) for annotation in annotations]
+        if self.config.propose:
+            annotations = list(map(self._with_proposals, annotations, queries, neighbour_lists))
         return [
             self._finished(annotation).with_details(self.config.explain)
             for annotation in annotations
         ]
+
+    def _with_proposals(
+        self, annotation: Annotation, query: FeatureQuery, neighbours: Neighbours
+    ) -> Annotation:
+        """Add proposed structures, which do not change the candidates."""
+        from mzseek.annotation.proposing import propose
+        from mzseek.proposals.proposal import default_model
+
+        present = self.expected_share if annotation.present is None else annotation.present
+        proposals = propose(
+            query, neighbours, self.relatives, self.fitted, self.bundle.confidence,
+            self.bundle.fingerprint, default_model(), number=self.config.propose,
+            missing=1.0 - present,
+        )  # fmt: skip
+        return replace(annotation, proposals=proposals)
+
+    @cached_property
+    def relatives(self) -> Source:
+        """Molecules that structures are proposed from: the database, or the bundled ones.
+
+        Bundled ones where candidates are listed by feature, or the database is a large one, which
+        has too many molecules of every mass.
+        """
+        if self.source.by_feature or len(self.source) > MAX_RELATED:
+            return self._bundled_source()
+        return self.source
 
     def _finished(self, annotation: Annotation) -> Annotation:
         """Add the tolerance of peaks and notes of the run; show spectra as measured."""
@@ -412,13 +441,7 @@ class Annotator:
     def _source(self) -> Source:
         name = self.config.database
         if name is None:
-            metadata = {
-                "kind": "bundled",
-                "path": str(self.bundle.folder),
-                "shipped": self.bundle.is_shipped,
-            }
-            bundled = self.bundle.molecules
-            return StoreSource(BUNDLED_DATABASE, metadata, len(bundled), bundled.by_mass)
+            return self._bundled_source()
         if name == LIBRARY:
             label, library = self.libraries[-1]
             return library_source(library, label)
@@ -427,6 +450,15 @@ class Annotator:
         if self._shared:
             return ListedSource.load(self._shared / _CANDIDATES)
         return file_source(name, self.skipped_candidates, self.config.list_columns)
+
+    def _bundled_source(self) -> Source:
+        metadata = {
+            "kind": "bundled",
+            "path": str(self.bundle.folder),
+            "shipped": self.bundle.is_shipped,
+        }
+        bundled = self.bundle.molecules
+        return StoreSource(BUNDLED_DATABASE, metadata, len(bundled), bundled.by_mass)
 
     @contextmanager
     def shared_state(self) -> Iterator[str | None]:

@@ -307,6 +307,11 @@ class AnnotateConfig:
         "CHNOPSFClBrI",
         "Elements of these formulas; with a + before them, beside the default ones: +Si,B,Se,Na,K.",
     )
+    propose: int = _setting(
+        0,
+        "Propose up to so many structures that need be in no database, made of analogs and related "
+        "molecules; in a table of their own.",
+    )
     formulas_path: str | None = None
     instrument_from_files: bool = False
     remarks: tuple[str, ...] = ()
@@ -362,6 +367,8 @@ class AnnotateConfig:
             raise AnnotationError(
                 f"class_confidence is {self.class_confidence:g}, expected above 0, at most 1"
             )
+        if self.propose < 0:
+            raise AnnotationError(f"propose is {self.propose}, expected 0 or more")
         if not self.rt_window >= 0:
             raise AnnotationError(
                 f"retention times within {self.rt_window:g} s, expected 0 or more"

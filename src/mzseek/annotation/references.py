@@ -13,15 +13,17 @@ from mzseek.annotation.annotation import Candidate, Level, Reference
 from mzseek.annotation.candidates import Molecule, is_formula
 from mzseek.annotation.config import Tolerance
 from mzseek.annotation.query import FeatureQuery, Hypothesis, can_be, with_ion
-from mzseek.chem import fingerprints, inchikey_block
+from mzseek.chem import inchikey_block, parse_molecule
+from mzseek.chem.fingerprinting import fingerprint_kind
 from mzseek.chem.molecules import BLOCK_LENGTH
 from mzseek.core.errors import MoleculeError
 from mzseek.core.ragged import pointers
 from mzseek.fragments.matching import AT_PRECURSOR
 from mzseek.library import Library
-from mzseek.library.library import TOLERANCE, Matches
+from mzseek.library.library import Matches
+from mzseek.library.options import TOLERANCE
 from mzseek.library.similarity import PeakLists
-from mzseek.similarity.packed import Words, pack_words, packed_tanimoto
+from mzseek.similarity.packed import Words, packed_tanimoto
 from mzseek.spectra import Spectrum
 
 LEAST_SIMILARITY = 0.7
@@ -333,8 +335,8 @@ def credited(
     analogs = [item for item in neighbours.analogs.items() if item[1].similarity > 0]
     tanimoto = np.zeros((len(smiles), len(analogs)), np.float32)
     if analogs and smiles:
-        others = np.stack([_words(reference.smiles) for _, reference in analogs])
-        tanimoto = packed_tanimoto(np.stack([_words(text) for text in smiles]), others)
+        others = np.stack([packed_fingerprint(reference.smiles) for _, reference in analogs])
+        tanimoto = packed_tanimoto(np.stack([packed_fingerprint(text) for text in smiles]), others)
     similarities = np.array([reference.similarity for _, reference in analogs])
     credits = []
     for row, key in enumerate(keys):
@@ -347,10 +349,10 @@ def credited(
     return credits
 
 
-@lru_cache(maxsize=20_000)
-def _words(smiles: str) -> Words:
-    """Packed fingerprint: the same reference molecules are met again and again."""
-    words: Words = pack_words(fingerprints([smiles], _KIND, threads=1))[0]
+@lru_cache(maxsize=50_000)
+def packed_fingerprint(smiles: str) -> Words:
+    """Return a packed fingerprint; cached, since the same molecules are met again and again."""
+    words: Words = fingerprint_kind(_KIND).words([parse_molecule(smiles)])[0]
     return words
 
 

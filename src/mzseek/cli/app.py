@@ -15,6 +15,7 @@ from mzseek.version import __version__
 COMMANDS = {
     "annotate": "Find the molecules behind spectra: ranked, with reasons and a confidence.",
     "formula": "Rank the molecular formulas behind spectra, without a database.",
+    "network": "Connect similar features, so that unknowns get a neighbourhood.",
     "show": "What is in a file of spectra: counts, ions, masses, structures, skipped records.",
     "data": "Get, build and check data sets, and match their candidates.",
     "database": "Build a molecule database and look molecules up in it.",

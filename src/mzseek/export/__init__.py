@@ -17,6 +17,7 @@ FILES: "LazyRegistry[type[Writer]]" = LazyRegistry(
         "candidates.tsv": "mzseek.export.tables:Candidates",
         "peaks.tsv": "mzseek.export.tables:Peaks",
         "report.html": "mzseek.export.report:ReportWriter",
+        "proposals.tsv": "mzseek.export.proposals:Proposals",  # where structures are proposed
     }
 )
 # Single files, by suffix.

@@ -35,11 +35,13 @@ _EXPECTED = (
     "is not GraphML, nor a table of edges, expected a network of GNPS or MZmine: GraphML, or a "
     "table with columns CLUSTERID1 and CLUSTERID2"
 )
-SIGNATURE = (  # at the very beginning: only files that have it are replaced
+_WRITTEN_BY = "<!-- Written by mzseek {} -->"
+_HEAD = (  # at the very beginning: only files that have it are replaced
     '<?xml version="1.0" encoding="UTF-8"?>\n'
-    "<!-- Written by mzseek annotate -->\n"
+    "{}\n"
     '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
 )
+FOOT = "  </graph>\n</graphml>\n"
 
 Data = list[tuple[str, str]]
 
@@ -70,11 +72,11 @@ class Edge(NamedTuple):
 
 
 # Cytoscape finds nodes of other networks and tables again by their "shared name".
-_SHARED_NAME = Key("mzseek_shared_name", "node", "shared name", "string")
-_MZ = Key("mzseek_mz", "node", "mzseek_ionMass", "double")
-_KEYS = [
-    _SHARED_NAME,
-    _MZ,
+SHARED_NAME = Key("mzseek_shared_name", "node", "shared name", "string")
+MZ = Key("mzseek_mz", "node", "mzseek_ionMass", "double")
+KEYS = [
+    SHARED_NAME,
+    MZ,
     *(
         Key(f"{PREFIX}{name}", "node", f"{PREFIX}{name}", "double" if name in NUMBERS else "string")
         for name in JOINED
@@ -245,7 +247,9 @@ def _is_number(cell: str) -> bool:
 class GraphMl(JoiningWriter):
     """Write a file that ends in ``.graphml``."""
 
-    signature = re.compile(re.escape(SIGNATURE.encode()))
+    signature = re.compile(
+        re.escape(_HEAD.format("@")).replace("@", _WRITTEN_BY.format("(annotate|network)")).encode()
+    )
 
     def __init__(self, folder: Path, name: str, settings: Settings) -> None:
         # A network that cannot be read is refused before any work is done.
@@ -255,13 +259,8 @@ class GraphMl(JoiningWriter):
     def assemble(self, file: TextIO) -> list[str]:
         """Write nodes with annotations, features that are no nodes, and edges."""
         network, left = self._network, dict(self.by_name)
-        directed = "directed" if network and network.directed else "undirected"
-        file.write(SIGNATURE)
-        for key in [*(network.keys if network else []), *_KEYS]:
-            attributes = {"id": key.id, "for": key.of, "attr.name": key.name, "attr.type": key.type}
-            shown = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
-            file.write(f"  <key {shown}/>\n")
-        file.write(f'  <graph edgedefault="{directed}">\n')
+        keys = [*(network.keys if network else []), *KEYS]
+        file.write(head_text("annotate", keys, directed=bool(network and network.directed)))
         used: set[str] = set()
         nodes = bare = 0
         if network:
@@ -273,11 +272,10 @@ class GraphMl(JoiningWriter):
                 file.write(self._node(node, offset, add_name=not named))
         alone = sorted([*left.values(), *self.twins])
         for offset in alone:
-            file.write(self._node(_new_node(self.read(offset).name, used), offset, add_name=True))
+            file.write(self._node(new_node(self.read(offset).name, used), offset, add_name=True))
         for number, edge in enumerate(network.edges() if network else []):
-            ends = f"source={quoteattr(edge.source)} target={quoteattr(edge.target)}"
-            file.write(f'    <edge id="edge{number}" {ends}>\n{_data(edge.data)}    </edge>\n')
-        file.write("  </graph>\n</graphml>\n")
+            file.write(edge_text(number, edge))
+        file.write(FOOT)
         if network is None:
             return []
         lines = [f"network: {nodes - bare:,} of {nodes:,} nodes have an annotation"]
@@ -288,15 +286,37 @@ class GraphMl(JoiningWriter):
     def _node(self, node: Node, offset: int | None, *, add_name: bool) -> str:
         data = [*node.data]
         if add_name:
-            data.append((_SHARED_NAME.id, free_text(node.feature)))
+            data.append((SHARED_NAME.id, free_text(node.feature)))
         if offset is not None:
             record = self.read(offset)
-            cells = [(_MZ.id, decimal(record.mz, 5)), *record.cells.items()]
+            cells = [(MZ.id, decimal(record.mz, 5)), *record.cells.items()]
             data += [(key, text) for key, text in cells if text]
-        return f"    <node id={quoteattr(node.id)}>\n{_data(data)}    </node>\n"
+        return node_text(node._replace(data=data))
 
 
-def _new_node(name: str, used: set[str]) -> Node:
+def head_text(command: str, keys: Iterable[Key], *, directed: bool = False) -> str:
+    """Return the beginning of a file that a command of mzseek writes, up to its first node."""
+    lines = [_HEAD.format(_WRITTEN_BY.format(command))]
+    for key in keys:
+        attributes = {"id": key.id, "for": key.of, "attr.name": key.name, "attr.type": key.type}
+        shown = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
+        lines.append(f"  <key {shown}/>\n")
+    lines.append(f'  <graph edgedefault="{"directed" if directed else "undirected"}">\n')
+    return "".join(lines)
+
+
+def node_text(node: Node) -> str:
+    """Return the lines of a node."""
+    return f"    <node id={quoteattr(node.id)}>\n{_data(node.data)}    </node>\n"
+
+
+def edge_text(number: int, edge: Edge) -> str:
+    """Return the lines of an edge."""
+    ends = f"source={quoteattr(edge.source)} target={quoteattr(edge.target)}"
+    return f'    <edge id="edge{number}" {ends}>\n{_data(edge.data)}    </edge>\n'
+
+
+def new_node(name: str, used: set[str]) -> Node:
     """Return a node for a feature, with an id that no other has."""
     id_, number = name, 1
     while id_ in used:

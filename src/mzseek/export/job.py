@@ -13,6 +13,7 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import KilledError
 from mzseek.export.output import Output, ensure_not_read, is_folder
+from mzseek.export.proposals import PROPOSALS
 from mzseek.export.tables import SKIPPED
 from mzseek.export.writer import IN_FULL, Settings, Writer
 from mzseek.io import StrPath
@@ -20,6 +21,8 @@ from mzseek.io.manifest import SourceGuard
 from mzseek.parallel import LocalEngine
 from mzseek.parallel.engine import Engine, Log, Progress, no_log, silent
 from mzseek.version import PACKAGES, versions
+
+HAS_PROPOSALS = (".json", ".html")  # suffixes of single files that hold proposed structures
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,12 @@ def annotating_files(
         counts = output.counts(run.records)
         messages = output.finish(records=run.records, inputs=guard.hashes, more=run.metadata())
     levels = dict(sorted(run.levels.items()))
-    messages = [*run.remarks(), *messages, *_skipped_lines(output)]
+    messages = [
+        *run.remarks(),
+        *messages,
+        *_skipped_lines(output),
+        *_proposal_lines(config, output),
+    ]
     return FinishedRun(Path(out), counts, levels, searched, messages)
 
 
@@ -203,6 +211,16 @@ def _skipped_lines(output: Output) -> list[str]:
     lines = [f"Skipped: {where}: {reason}" for where, reason in skipped.first]
     left = skipped.count - len(lines)
     return [*lines, *([f"… and {left:,} more: a folder as --out lists them all"] if left else [])]
+
+
+def _proposal_lines(config: AnnotateConfig, output: Output) -> list[str]:
+    """Return a line if structures were proposed that a single file has no place for."""
+    if not config.propose or output.is_folder or output.target.suffix in HAS_PROPOSALS:
+        return []
+    return [
+        f"Proposed structures are not in {output.target.name}: a folder as --out has them in "
+        f"{PROPOSALS}"
+    ]
 
 
 def _signature(annotator: Annotator, guard: SourceGuard) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
 from mzseek.chem.identifiers import links
 from mzseek.classes import LEVELS, CompoundClass
+from mzseek.export.proposals import proposal_values
 from mzseek.export.tables import FIRST
 from mzseek.export.writer import Writer, plain_data
 from mzseek.formulas import RankedFormula
@@ -88,6 +89,10 @@ def annotation_object(annotation: Annotation) -> Any:
             "formulas": [
                 _formula_object(annotation, formula, rank)
                 for rank, formula in enumerate(annotation.formulas, 1)
+            ],
+            "proposals": [
+                proposal_values(proposal, rank)
+                for rank, proposal in enumerate(annotation.proposals, 1)
             ],
         }
     )

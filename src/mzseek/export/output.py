@@ -19,6 +19,7 @@ from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError, WriteError
 from mzseek.export import FILES, SUFFIXES
+from mzseek.export.proposals import PROPOSALS
 from mzseek.export.tables import SKIPPED, SkippedTable
 from mzseek.export.writer import Settings, Writer, plain_data
 from mzseek.io import StrPath, content_hash, read_object, sole_writer
@@ -142,7 +143,9 @@ class Output:
             suffix = suffix_of(self.target.name)
             joins = suffix == _CSV and self.settings.features is not None
             return {self.target.name: SUFFIXES[_JOINED if joins else suffix]}
-        kinds = {name: FILES[name] for name in FILES} | self._more
+        is_proposing = bool(self.settings.options.get("propose"))
+        kinds = {name: FILES[name] for name in FILES if name != PROPOSALS or is_proposing}
+        kinds |= self._more
         if self.settings.network is not None:
             kinds[NETWORK] = SUFFIXES[".graphml"]
         if self.settings.features is not None:

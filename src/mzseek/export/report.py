@@ -41,13 +41,15 @@ MAX_REFERENCE_PEAKS = 80
 LISTED = 15  # candidates with a name and a probability
 REFERENCES = 6  # spectra
 CLASSES = 3  # of each level
+PROPOSED = 8  # proposed structures that are drawn
 KINDS = ("match", "evidence", "analogy", "external", "prior")
 _SURE, _FAIR = 0.9, 0.5
 _MIN_ANALOGY = 0.1  # log-odds
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 # In this order they are one script, which draws features: here and in the web application.
 SCRIPTS = (
-    "dom", "save", "structure", "spectrum", "mirror", "panels", "formulas", "detail", "table",
+    "dom", "save", "structure", "spectrum", "mirror", "panels", "formulas", "proposals", "detail",
+    "table",
 )  # fmt: skip
 # Legal in JSON, and never read as the end of a script, as a comment, or as the end of a line.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -489,6 +491,7 @@ def feature_data(annotation: Annotation) -> dict[str, Any]:
         "badges": badges(annotation),
         "candidates": in_detail,
         "refs": [{**data, "st": structures.add(data["smiles"])} for data in references.data],
+        "proposals": _proposals(annotation, structures),
         "structures": structures.data,
         "peaks": packed_peaks(spectrum.mz, spectrum.intensities),
         "support": [
@@ -548,6 +551,32 @@ def _formulas(annotation: Annotation) -> list[list[Any]]:
         ]
         for ranked in annotation.formulas
     ]
+
+
+def _proposals(annotation: Annotation, structures: "_Structures") -> dict[str, Any] | None:
+    """Return the first proposals, and how many more there are; None for none."""
+    proposals = annotation.proposals
+    if not proposals:
+        return None
+    return {
+        "included": _rounded(proposals[0].included, 4),
+        "list": [
+            {
+                "smiles": one.smiles,
+                "formula": one.formula,
+                "adduct": one.adduct,
+                "p": _rounded(one.probability, 5),
+                "explained": _rounded(one.explained, 4),
+                "parent": one.parent,
+                "name": one.parent_name,
+                "difference": _rounded(one.mass_difference, 4),
+                "transformation": one.transformation,
+                "st": structures.add(one.smiles),
+            }
+            for one in proposals[:PROPOSED]
+        ],
+        "more": max(len(proposals) - PROPOSED, 0),
+    }
 
 
 def _candidate(annotation: Annotation, candidate: Candidate, index: int) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def read_skipped(folder: Path) -> Iterator[tuple[str, str]]:
 
 _FRACTIONS = frozenset(
     ("confidence", "probability", "inDatabaseProbability", "coverage", "classProbability",
-     "rankedFormulaProbability", "rankedFormulaInCandidates")
+     "rankedFormulaProbability", "rankedFormulaInCandidates", "includedProbability")
 )  # fmt: skip
 _DIGITS = {"ionMass": 5, "retentionTimeInSeconds": 2, "mass": 5, "errorPpm": 2}  # 4 for others
 

@@ -16,6 +16,7 @@ from mzseek.core.text import Table, Tabular, shorten
 from mzseek.io import StrPath
 from mzseek.io.arrays import check_pointers, check_range, load_array
 from mzseek.io.manifest import Manifest
+from mzseek.library.options import TOLERANCE
 from mzseek.library.similarity import (
     ANALOG,
     BestMatches,
@@ -64,7 +65,6 @@ KINDS = {
     "entropy": "spectral entropy similarity",
     "analog": "mean cosine of peaks and neutral losses in narrow bins; one spectrum a molecule",
 }
-TOLERANCE = 0.02
 _MAX_TOP = 100_000
 
 
@@ -189,13 +189,18 @@ class Index:
         allowed: npt.NDArray[np.bool_],
         ppm: npt.ArrayLike | None = None,
         threads: int | None = None,
+        least: tuple[float, int] = (0.0, 0),
     ) -> BestMatches:
-        """Find the best library spectra of each query, at most one of each group."""
+        """Find the best library spectra of each query, at most one of each group.
+
+        `least` is what a match has at least: a score, and matching peaks (not of analogs, whose
+        peaks are counted when all are found).
+        """
         count, number = len(ions.modes), list(KINDS).index(self._kind)
         queries = self._prepare(lists, ions)
         tolerance = _WITHIN_A_BIN if number == ANALOG else self._tolerance
         reach = np.full(count, np.inf) if ppm is None else np.asarray(ppm) * 1e-6 * ions.precursors
-        rules = SearchRules(number, tolerance, reach, allowed, groups)
+        rules = SearchRules(number, tolerance, reach, allowed, groups, *least)
         shape = (count, top)
         best = BestMatches(np.full(shape, -1, np.int64), np.zeros(shape), np.zeros(shape, np.int64))
 

@@ -294,6 +294,7 @@ class SearchRules(NamedTuple):
 
     ``allowed`` says of each library spectrum whether it may be found, ``groups`` of what at most
     one is: its molecule, or itself. ``reach`` is, for each query, how far a precursor may be away.
+    Matches have a score of ``least_score`` and ``least_peaks`` matching peaks at least.
     """
 
     kind: int
@@ -301,6 +302,8 @@ class SearchRules(NamedTuple):
     reach: npt.NDArray[np.float64]
     allowed: npt.NDArray[np.bool_]
     groups: npt.NDArray[np.int64]
+    least_score: float = 0.0
+    least_peaks: int = 0
 
 
 class BestMatches(NamedTuple):
@@ -327,14 +330,14 @@ def search_range(
         for index in range(count):
             record = touched[index]
             bound, bounds[record] = bounds[record], 0.0
-            if bound * _ROUNDING < best.scores[query, last]:
+            if bound * _ROUNDING < max(best.scores[query, last], rules.least_score):
                 continue
             if not _may_match(queries.ions, query, library.ions, record, rules):
                 continue
             score, matches = bound, 0
             if rules.kind != ANALOG:
                 score, matches = _scored(queries, query, library, record, rules)
-            if score > 0:
+            if score > 0 and score >= rules.least_score and matches >= rules.least_peaks:
                 _insert(best, query, record, score, matches, rules.groups)
         if rules.kind == ANALOG:
             for index in range(last + 1):

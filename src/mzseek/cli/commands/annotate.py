@@ -79,6 +79,8 @@ def show_annotation(annotation: "Annotation") -> None:
     say(f"Level {annotation.level.number}: {plain(annotation.level.reason)}")
     for note in annotation.notes:
         say(f"[dim]Note: {plain(note)}[/dim]")
+    if annotation.proposals:
+        _show_proposals(annotation)
 
 
 def _show_candidates(annotation: "Annotation") -> None:
@@ -119,6 +121,26 @@ def _show_reasons(annotation: "Annotation") -> None:
     others = {o: annotation.candidates[at] for o, at in annotation.choices.items() if at}
     for objective, other in others.items():
         say(f"[dim]Decided for {objective}: {plain(_named(other), _WIDE)}[/dim]")
+
+
+def _show_proposals(annotation: "Annotation") -> None:
+    proposals = annotation.proposals
+    say(
+        f"Proposed structures, which are no candidates (one of them is the molecule with "
+        f"probability {proposals[0].included:.0%} if no candidate is):"
+    )
+    table = new_table()
+    for name in ("rank", "probability", "structure", "formula", "made from", "transformation"):
+        table.add_column(name, justify="right" if name == "probability" else "left")
+    for rank, proposal in enumerate(proposals[:_CANDIDATES], 1):
+        texts = [proposal.smiles, proposal.formula, proposal.parent_name or proposal.parent]
+        shown = [plain(text, _WIDE) for text in texts]
+        transformation = plain(proposal.transformation, _WIDE)
+        table.add_row(str(rank), f"{proposal.probability:.1%}", *shown, transformation)
+    show(table)
+    left = len(proposals) - _CANDIDATES
+    if left > 0:
+        say(f"[dim]and {left:,} more[/dim]")
 
 
 def _named(candidate: "Candidate") -> str:

@@ -59,6 +59,7 @@ function drawDetail(data, root, width, page) {
     if (data.refs.length) root.append(references(data, {}, Math.min(inner, 640)));
     const boxes = [asIons(data), asFormulas(data), asClass(data)].filter(Boolean);
     if (boxes.length) root.append(h("div", { class: "boxes" }, boxes));
+    if (data.proposals) root.append(proposals(data, inner));
     return;
   }
   const columns = inner < 480 ? 1.5 : Math.min(data.candidates.length, Math.max(3, Math.floor(inner / 160)));
@@ -81,6 +82,6 @@ function drawDetail(data, root, width, page) {
     select(next);
     cards.children[next].focus();
   });
-  root.append(cards, stage);
+  root.append(cards, stage, ...(data.proposals ? [proposals(data, inner)] : []));
   select(root.selected ?? data.best ?? 0);
 }
