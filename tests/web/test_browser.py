@@ -327,6 +327,27 @@ def test_what_is_wrong_stands_beside_its_field(
     assert message.is_hidden()
 
 
+def test_a_job_that_fails_says_why_and_keeps_what_was_filled_in(visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.locator("#example").click()
+    page.select_option("#database", "")
+    page.fill("#list", "not a molecule")
+    submit(page)
+    wait_for_job(page, "failed")
+    assert page.locator("#alert").inner_text().startswith("list.smi: is no list of molecules")
+    page.locator("#again a").click()
+    page.locator("#list").wait_for()  # shown once the form is filled in again
+    assert page.input_value("#list") == "not a molecule"
+    assert page.input_value("#precursor_mz") == "195.0877"
+    bad, good = "BEGIN IONS\nEND IONS\n", f"BEGIN IONS\nPEPMASS=195.0877\n{PEAKS}\nEND IONS\n"
+    page.fill("#peaks", bad + good)
+    page.fill("#list", f"{CAFFEINE} caffeine")
+    submit(page)
+    wait_for_job(page)
+    assert page.locator("#skipped tbody tr").count() == 1
+    assert page.locator("#table tr.row").count() == 1
+
+
 def test_the_keyboard_alone_is_enough(visit: Callable[..., Any]) -> None:
     page = visit()
 

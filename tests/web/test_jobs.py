@@ -110,6 +110,9 @@ def test_candidates_of_a_job(client: TestClient) -> None:
     assert "--database mine.csv" in found["command"]
     (feature,) = client.get(f"/api/v1/jobs/{job}/results/json").json()
     assert [candidate["smiles"] for candidate in feature["candidates"]] == [CAFFEINE]
+    files[1] = ("candidates", ("none.smi", b"not a molecule\n"))
+    failed = wait(client, client.post("/api/v1/jobs", files=files).json()["id"])
+    assert failed["error"]["message"].startswith("none.smi: ")  # and says nothing of the server
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,11 @@ class OpenJob:
             self._send(job=self.id, state="running", done=done, total=total)
 
     def _fail(self, error: Exception) -> None:
-        self._end(state="failed", error=error_of(error))
+        detail = error_of(error)
+        for kind in (SPECTRA, CANDIDATES, FEATURES, NETWORK):  # clients know files by their names
+            folder = str(self._files.inputs / kind) + os.sep
+            detail["message"] = detail["message"].replace(folder, "")
+        self._end(state="failed", error=detail)
 
     def _end(self, **message: Any) -> None:
         self._send(job=self.id, **message)

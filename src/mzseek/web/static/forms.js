@@ -38,7 +38,8 @@ export function showError(form, error) {
   controlsOf(place).forEach((control) => control.setAttribute("aria-invalid", "true"));
   controlsOf(place)[0].focus();
 }
-export const sentence = (text) => text && text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+// A message as a sentence; one that begins with the name of a file keeps it as it is.
+export const sentence = (text) => text.replace(/^[a-z]+(?=[ ,])/, (word) => word[0].toUpperCase() + word.slice(1)) + (!text || /[.!?]$/.test(text) ? "" : ".");
 
 // Calls `send(form)` when a form is sent; it is not sent again before that has ended.
 export function onSubmit(form, send) {

@@ -5,7 +5,7 @@ import { copyButton, featureRow, featureTable, h, many, shortened } from "./rend
 
 const by = (id) => document.getElementById(id);
 const id = decodeURIComponent(location.pathname.split("/").pop()), path = `jobs/${encodeURIComponent(id)}`;
-const ROWS = 1000, SHOWN = 1000, SKIPPED = 50; // rows of a request; rows and skipped records that are shown
+const ROWS = 1000, SHOWN = 1000; // rows of a request, and rows that are shown
 const RETRY = 2000, BATCH = 250; // milliseconds
 const STATES = { queued: "Waiting for a free worker", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled" };
 const FORMATS = { // names of downloads, and what each is
@@ -98,22 +98,19 @@ function show(job) {
   by("after").hidden = !job.command;
 }
 
-async function showSkipped(number) {
-  const answer = await fetch(`/api/v1/${path}/results/skipped`);
-  if (!answer.ok) return;
-  const rows = (await answer.text()).trimEnd().split("\n").slice(1).map((line) => line.split("\t"));
-  document.querySelector("#skipped tbody").replaceChildren(...rows.slice(0, SKIPPED).map(([where, reason]) => h("tr", {}, h("td", {}, where), h("td", {}, reason))));
-  by("more-skipped").textContent = number > SKIPPED ? `The first ${SKIPPED} of ${number.toLocaleString("en")}; skipped.tsv has all.` : "";
+function showSkipped(number, records) {
+  document.querySelector("#skipped tbody").replaceChildren(...records.map(({ where, reason }) => h("tr", {}, h("td", {}, where), h("td", {}, reason))));
+  by("more-skipped").textContent = number > records.length ? `The first ${records.length} of ${number.toLocaleString("en")}; skipped.tsv has all.` : "";
   by("skipped").hidden = false;
 }
 
 function showDone(job) {
   by("downloads").hidden = !job.formats.length;
   by("downloads").lastElementChild.replaceChildren(...job.formats.map((format) => h("li", {}, h("a", { href: `/api/v1/${path}/results/${encodeURIComponent(format)}`, download: "", title: (FORMATS[format] || ["", ""])[1] }, (FORMATS[format] || [format])[0]))));
-  const { counts, messages } = job.summary;
+  const { counts, messages, skipped } = job.summary;
   by("notes").replaceChildren(...messages.flatMap((message, i) => (i ? [h("br"), message] : [message])));
   by("notes").hidden = !messages.length;
-  if (counts.set_aside) showSkipped(counts.set_aside);
+  if (counts.set_aside) showSkipped(counts.set_aside, skipped);
   const only = known === 1 && by("f0");
   if (only && !only.classList.contains("is-open")) only.querySelector("button.open").click();
 }
@@ -143,11 +140,6 @@ async function follow() {
   events.onerror = () => { events.close(); setTimeout(follow, RETRY); };
 }
 
-by("again").addEventListener("click", (event) => { // with what was filled in, where that is the page before
-  if (new URL(document.referrer || location).pathname !== "/") return;
-  event.preventDefault();
-  history.back();
-});
 by("cancel").addEventListener("click", async () => { by("cancel").hidden = true; try { await post(`${path}/cancel`); } catch (error) { tell(error.message); } });
 by("delete").addEventListener("click", async () => {
   if (!confirm("Delete this job and its results?")) return;

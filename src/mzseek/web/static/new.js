@@ -15,6 +15,13 @@ document.getElementById("example").addEventListener("click", () => {
   form.querySelector("[type=submit]").focus();
 });
 
+// What was sent last, but for files, for those who come back to change it.
+const SENT = "mzseek-sent";
+if (location.hash === "#again") {
+  fillIn(form, JSON.parse(sessionStorage.getItem(SENT) || "{}"));
+  follow();
+}
+
 const PLAIN = ["ppm", "peak_ppm", "instrument", "objective", "group", "recalibrate", "prior"];
 function options() {
   const made = Object.fromEntries(PLAIN.map((name) => [name, textOf(form, name)]).filter(([, value]) => value));
@@ -61,6 +68,8 @@ onSubmit(form, async () => {
   if (list) body.append("candidates", list);
   body.append("options", JSON.stringify(options()));
   const { url } = await post("jobs", body);
+  const texts = [...new FormData(form)].filter(([, value]) => typeof value === "string");
+  sessionStorage.setItem(SENT, JSON.stringify(Object.fromEntries(texts)));
   location.assign(url);
 });
 
