@@ -247,8 +247,8 @@ def isotope_peaks(mz: Floats, heights: Floats, left: Flags, charges: int = 1) ->
     visible = _VISIBLE * heights.min()
     for charge in range(1, min(charges, _MOST_CHARGES) + 1):
         carbon = _pairs(mz, index, _CARBON_STEP / charge)
-        most = _RATIO_SPREAD * _CARBON_RATIO * charge * mz[carbon[0]] / _LEAST_PER_CARBON
-        carbon = carbon[:, heights[carbon[1]] <= most * heights[carbon[0]]]
+        max_ratio = _RATIO_SPREAD * _CARBON_RATIO * charge * mz[carbon[0]] / _LEAST_PER_CARBON
+        carbon = carbon[:, heights[carbon[1]] <= max_ratio * heights[carbon[0]]]
         expected = _CARBON_RATIO * charge * mz[index] / _MASS_PER_CARBON * heights[index] >= visible
         missing = expected & ~np.isin(index, carbon)
         if len(np.unique(carbon[0])) < max(missing.sum(), 1):
@@ -268,8 +268,8 @@ def _pairs(mz: Floats, index: Ints, step: float) -> Ints:
     pair = np.stack([after - 1, after]).clip(0, len(own) - 1)
     away = np.abs(own[pair] - own - step)
     nearest = np.where(away[0] <= away[1], pair[0], pair[1])
-    near = away.min(0) <= _STEP_ERROR
-    return np.stack([index[near], index[nearest[near]]])
+    is_pair = away.min(0) <= _STEP_ERROR
+    return np.stack([index[is_pair], index[nearest[is_pair]]])
 
 
 def below_noise(
@@ -371,10 +371,10 @@ def _has_usual_formula(mz: float, polarity: int) -> bool:
     [True, True, False]
     """
     mass = mz + polarity * ELECTRON_MASS
-    counts = [np.arange(most + 1) for most in (int(mass / 12), *_USUAL_COUNTS.values())]
+    counts = [np.arange(limit + 1) for limit in (int(mass / 12), *_USUAL_COUNTS.values())]
     masses = [12.0, *(ELEMENT_MASSES[element] for element in _USUAL_COUNTS)]
     grids = np.meshgrid(*counts, indexing="ij", sparse=True)
-    left = mass - sum(number * each for number, each in zip(grids, masses, strict=True))
+    left = mass - sum(number * atom for number, atom in zip(grids, masses, strict=True))
     hydrogens = np.rint(left / ELEMENT_MASSES["H"])
     carbon, nitrogen = grids[0], grids[1]
     is_possible = (hydrogens >= 0) & (hydrogens <= 2 * carbon + nitrogen + 4)
