@@ -23,6 +23,7 @@ from mzseek.datasets.files import read_candidates
 from mzseek.datasets.prepare import prepare
 from mzseek.datasets.prepared import Prepared
 from mzseek.export.job import annotate_files
+from mzseek.formulas import rank_formulas
 from mzseek.spectra import read_spectra
 from mzseek.spectra.records import parse_time
 
@@ -55,7 +56,7 @@ def test_every_file_is_accounted_for(shared: Path) -> None:
 def test_read_or_set_aside(shared: Path, name: str) -> None:
     spectra, rejects = read(shared / "data" / "formats" / name)
     assert (len(spectra), len(rejects)) == COUNTS[name]
-    assert {reason for _, reason in rejects} <= {"is an MS1 spectrum, expected MS2 or higher"}
+    assert {reason.code for _, reason in rejects} <= {"ms1"}
     for spectrum in spectra:
         assert (np.diff(spectrum.mz) >= 0).all()
         assert (spectrum.intensities > 0).all()
@@ -78,6 +79,20 @@ def test_what_other_programs_write_is_understood(shared: Path) -> None:
     times = {s.metadata.get("retention_time") for s in standards} - {None}
     assert times
     assert all(parse_time(text)[1] == "" for text in times)
+
+
+def test_survey_scans_of_other_programs_are_kept_for_isotope_patterns(shared: Path) -> None:
+    folder = shared / "data" / "formats"
+    kaempferol, _ = read(folder / "Kaempferol.ms")
+    scans, _ = read(folder / "testdata.mzml")
+    standards, _ = read(shared / "data" / "cbio_standards.msp")
+    assert [s.identifier for s in scans if "ms1_peaks" not in s.metadata] == []
+    assert sum("ms1_peaks" in s.metadata for s in standards) == 636
+    first = rank_formulas(kaempferol, ppm=10)[0]
+    assert (first.formula, first.adduct, first.isotope_score) == ("C15H10O6", "[M+H]+", 0.0)
+    by_scan = {s.identifier: rank_formulas(s, ppm=10)[0] for s in scans[:2]}
+    assert by_scan["scan=2"].formula == "C10H22O4"
+    assert by_scan["scan=3"].formula == "C9H13NO"
 
 
 def test_files_that_hold_no_spectra_say_so(shared: Path) -> None:
@@ -175,6 +190,7 @@ ANNOTATED = {
 # Why a record is not answered: whatever else is said is a fault of ours.
 REASONS = (
     "is an MS1 spectrum, expected MS2 or higher",
+    "is an MS1 spectrum: its isotope pattern was kept with its MS2 spectra",
     "is an EI spectrum, in which no ion was selected, expected MS/MS",
     "is an MS3 spectrum, of the fragment m/z …",
     "is an MS4 spectrum, of the fragment m/z …",

@@ -91,7 +91,7 @@ def predicted_ratios(ion: Ints) -> Floats:
     >>> from mzseek.chem.formulas import parse_formula
     >>> from mzseek.formulas.enumeration import counts_of
     >>> predicted_ratios(counts_of(parse_formula("C6H5Cl"))).round(3).tolist()
-    [1.0, 0.066, 0.321, 0.021, 0.001]
+    [1.0, 0.066, 0.322, 0.021, 0.001]
     """
     text = "".join(f"{name}{n}" for name, n in zip(ELEMENTS, ion.tolist(), strict=True) if n > 0)
     return _predicted(text)

@@ -26,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SCORED = 200  # formulas whose fragments are compared with the peaks: the best by mass and prior
+BEFORE_ISOTOPES = 4  # times as many have their isotope pattern compared
 PRECURSOR_SPREAD = 2.0  # ppm, of a precursor that is sought within up to 10 ppm
 _PEAK_PPM = {ORBITRAP: 10.0, QTOF: 20.0, OTHER: 15.0}
 _BINS = (0.2, 0.05, 0.01)  # of the strongest peak: strong, medium and weak from here on
@@ -178,10 +179,12 @@ def score_formulas(
             *evidence.ms1, evidence.precursor_mz, parsed[0].charge, reach_ppm
         )
     ions = np.concatenate([Ions.of(found, adduct).counts for found, adduct, _ in lists])
-    chosen = _first(features @ mode.weights, SCORED * (4 if pattern is not None else 1))
+    chosen = _first(
+        _scores(features, mode.weights), SCORED * (1 if pattern is None else BEFORE_ISOTOPES)
+    )
     if pattern is not None:
         features[chosen, column["isotopes"]] = pattern_scores(pattern, ions[chosen])
-        chosen = chosen[_first((features @ mode.weights)[chosen], SCORED)]
+        chosen = chosen[_first(_scores(features[chosen], mode.weights), SCORED)]
     features, of_list, ions = features[chosen], of_list[chosen], ions[chosen]
     charges = np.array([parsed_.charge for _, parsed_, _ in lists])[of_list]
     peaks = chosen_peaks(evidence.mz, evidence.intensities, _last_mz(evidence, parsed))
@@ -236,6 +239,11 @@ def _enumerated(
         is_possible = (Ions.of(found, adduct).counts >= 0).all(1)
         lists.append((found[is_possible], adduct, adduct.charge if charged else 0))
     return lists
+
+
+def _scores(features: Floats, weights: Floats) -> Floats:
+    """Return weighted sums of rows; not by BLAS, whose rounding depends on the number of rows."""
+    return np.asarray(np.einsum("fi,i->f", features, weights))
 
 
 def _first(scores: Floats, number: int) -> Ints:
