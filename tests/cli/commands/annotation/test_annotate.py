@@ -191,6 +191,7 @@ RECORDED = {
     "network": ("options.network", "edges.csv", ...),
     "max_candidates": ("options.max_candidates", "77", 77),
     "top": ("options.top", "5", 5),
+    "propose": ("options.propose", "3", 3),
 }
 NOT_OF_ANSWERS = {"out", "resume", "force", "allow_empty", "jobs", "json_output"}
 
