@@ -16,10 +16,11 @@ JOINED = (
     "name", "molecularFormula", "adduct", "InChIkey2D", "smiles", "confidence", "probability",
     "inDatabaseProbability", "setSize", "explainedIntensity", "libraryMatch", "librarySimilarity",
     "level", "levelReason", "links", "notes", "class", "classLevel", "classProbability",
+    "rankedFormula", "rankedFormulaProbability",
 )  # fmt: skip
 NUMBERS = frozenset(
     {"confidence", "probability", "inDatabaseProbability", "setSize", "explainedIntensity",
-     "librarySimilarity", "classProbability"}
+     "librarySimilarity", "classProbability", "rankedFormulaProbability"}
 )  # fmt: skip
 _MAX_ID = 200  # characters of a text that may be an id
 _PROGENESIS = re.compile(r"\d+\.\d+_\d+\.\d+(?:m/z|n)")

@@ -53,13 +53,7 @@ _OF_EDGES = (
     Key("matched_peaks", "edge", "matchedPeaks", "int"),
     Key("mz_difference", "edge", "mzDifference", "double"),
 )
-_FORMULA = (
-    Key(f"{PREFIX}formula", "node", f"{PREFIX}formula", "string"),
-    Key(f"{PREFIX}formulaProbability", "node", f"{PREFIX}formulaProbability", "double"),
-)
-_CLASS = (
-    Key(f"{PREFIX}class", "node", f"{PREFIX}class", "string"),
-    Key(f"{PREFIX}classProbability", "node", f"{PREFIX}classProbability", "double"),
+_COMPONENT_CLASS = (
     Key(f"{PREFIX}componentClass", "node", f"{PREFIX}componentClass", "string"),
     Key(
         f"{PREFIX}componentClassProbability", "node", f"{PREFIX}componentClassProbability", "double"
@@ -213,18 +207,10 @@ def _node(feature: Feature, spectrum: Spectrum) -> FeatureNode:
 
 def _kept(annotation: Annotation) -> NodeAnnotation:
     data = {key: text for key, text in join_record(annotation).cells.items() if text}
-    # Annotations have these where the model and the run provide them.
-    formulas = getattr(annotation, "formulas", ())
-    compound_class = getattr(annotation, "compound_class", None)
-    if formulas:
-        data[_FORMULA[0].id] = formulas[0].formula
-        data[_FORMULA[1].id] = fraction(formulas[0].probability)
     classes: dict[str, float] = {}
-    if compound_class is not None:
-        best = compound_class.best
-        data[_CLASS[0].id], data[_CLASS[1].id] = best.name, fraction(best.probability)
-        if len(compound_class.levels) > _CLASS_LEVEL:
-            classes = {one.name: one.probability for one in compound_class.levels[_CLASS_LEVEL]}
+    if annotation.compound_class is not None:
+        entries = annotation.compound_class.levels[_CLASS_LEVEL]
+        classes = {entry.name: entry.probability for entry in entries}
     return NodeAnnotation(data, classes)
 
 
@@ -270,14 +256,10 @@ def _graph(
     by_component = component_classes(
         components, [{} if one is None else one.classes for one in of_nodes]
     )
-    optional = [
-        key
-        for key in (*_FORMULA, *_CLASS)
-        if any(one is not None and key.id in one.data for one in of_nodes)
-        or (key in _CLASS[2:] and by_component)
-    ]
     joined = [key for key in KEYS if key not in (SHARED_NAME, MZ)] if annotations else []
-    yield head_text("network", [*_OF_NODES, *joined, *optional, *_OF_EDGES])
+    yield head_text(
+        "network", [*_OF_NODES, *joined, *(_COMPONENT_CLASS if by_component else ()), *_OF_EDGES]
+    )
     sizes, used, ids = network.sizes, set[str](), list[str]()
     for node, component, annotation in zip(nodes, components, of_nodes, strict=True):
         made = new_node(visible(node.feature), used)
@@ -294,7 +276,8 @@ def _graph(
         }
         if component in by_component:
             name, probability = by_component[component]
-            data |= {_CLASS[2].id: name, _CLASS[3].id: fraction(probability)}
+            values = (name, fraction(probability))
+            data |= {key.id: value for key, value in zip(_COMPONENT_CLASS, values, strict=True)}
         yield node_text(Node(made.id, made.feature, [item for item in data.items() if item[1]]))
     rows = zip(
         network.ends.tolist(),

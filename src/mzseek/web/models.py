@@ -44,6 +44,7 @@ class Options(_Strict):
     peak_ppm: Positive | Text | None = _option(None, "peak_ppm")
     instrument: Text | None = _option(None, "instrument")
     recalibrate: Literal["auto", "off"] = _option("auto", "recalibrate")
+    clean: Literal["auto", "off"] = _option("auto", "clean")
     coverage: Annotated[FiniteFloat, Field(gt=0, lt=1)] = _option(0.9, "coverage")
     expected_in_database: Annotated[FiniteFloat, Field(ge=0, le=1)] | None = _option(
         None, "expected_in_database"
@@ -52,13 +53,18 @@ class Options(_Strict):
     keep_mass_mismatches: bool = _option(False, "keep_mass_mismatches")
     formulas: dict[Text, Text] = Field({}, description="Formula by feature, where it is known.")
     prior: Literal["none", "learned"] = _option("none", "prior")
-    group: Literal["id", "precursor", "none"] = _option("id", "group")
+    group: Text = _option("id", "group")
     rt_window: Annotated[FiniteFloat, Field(ge=0)] = _option(10.0, "rt_window")
     rt_unit: Literal["s", "min"] | None = _option(None, "rt_unit")
     max_candidates: Annotated[int, Field(ge=1, le=100_000)] = _option(5_000, "max_candidates")
     top: Annotated[int, Field(ge=1, le=10_000)] = _option(100, "top")
     smiles_column: Text | None = _option(None, "smiles_column")
     name_column: Text | None = _option(None, "name_column")
+    columns: tuple[Text, ...] = Field((), max_length=40, description=_MEANINGS["columns"])
+    class_confidence: Annotated[FiniteFloat, Field(gt=0, le=1)] = _option(0.7, "class_confidence")
+    rank_formulas: bool = _option(True, "rank_formulas")
+    elements: Text = _option("CHNOPSFClBrI", "elements")
+    propose: Annotated[int, Field(ge=0, le=200)] = _option(0, "propose")
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given, as JSON."""

@@ -30,7 +30,7 @@ from mzseek.web.pool import Pool
 from mzseek.web.settings import ServerSettings
 
 # Options whose values are more than their type says, and need no file to be checked.
-_CHECKED = frozenset({"adduct", "ppm", "peak_ppm", "instrument"})
+_CHECKED = frozenset({"adduct", "ppm", "peak_ppm", "instrument", "elements", "columns"})
 
 
 class Services:

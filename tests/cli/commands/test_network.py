@@ -2,14 +2,16 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from mzseek.classes import ClassProbability, CompoundClass
 from mzseek.datasets.files import DEMO_QUERIES
 from mzseek.export import network as export
 from mzseek.export.network import component_classes
+from mzseek.formulas.ranking import RankedFormula
 
 from ...annotation.conftest import an_annotation
 
@@ -114,16 +116,15 @@ def test_the_class_of_a_component_is_that_of_most_of_its_features() -> None:
     assert component_classes([0, 0], [{"x": 1.0}, {"x": 1.0}]) == {}
 
 
-def test_formula_and_class_are_read_where_annotations_have_them() -> None:
-    best = SimpleNamespace(name="Xanthines", probability=0.75)
-    classes = SimpleNamespace(best=best, levels=[(), (best,)])
-    annotation = an_annotation()
-    object.__setattr__(annotation, "formulas", (SimpleNamespace(formula="CH4", probability=0.5),))
-    object.__setattr__(annotation, "compound_class", classes)
+def test_formula_and_class_stand_at_nodes() -> None:
+    found = ClassProbability(("Organoheterocyclic compounds", "Imidazopyrimidines"), 0.75)
+    classes = CompoundClass(((), (found,), ()), found)
+    formula = RankedFormula("CH4", "[M+H]+", 0.5, 16.03, 0.1, 0.9, 3, None, 1.0)
+    annotation = replace(an_annotation(), compound_class=classes, formulas=(formula,))
     kept = export._kept(annotation)
-    assert kept.data["mzseek_formula"] == "CH4"
-    assert kept.data["mzseek_class"] == "Xanthines"
-    assert kept.classes == {"Xanthines": 0.75}
+    assert kept.data["mzseek_class"] == "Imidazopyrimidines"
+    assert kept.data["mzseek_rankedFormula"] == "CH4"
+    assert kept.classes == {"Imidazopyrimidines": 0.75}
 
 
 @pytest.mark.parametrize(
