@@ -131,6 +131,7 @@ def test_every_json_is_alone_on_standard_output(
         "reproduce": ["toy", "--out", "made"],
         "tune": [grid, "--data", sources, "--out", "tuned", "--jobs", 1],
         "show": [sources / "spectra.tsv"],
+        "formula": [sources / "spectra.tsv", "--jobs", 1],
         "annotate": [sources / "spectra.tsv", "--model", bundle_folder, "--coverage", 0.5],
         "model info": [bundle_folder],
     }

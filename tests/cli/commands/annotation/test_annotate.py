@@ -185,6 +185,8 @@ RECORDED = {
     "prior": ("options.prior", "weights.csv", ...),
     "scores": ("options.scores", "scores.csv", ...),
     "score_weight": ("options.score_weight", "cfmid=0.5", ["cfmid=0.5"]),
+    "rank_formulas": ("options.rank_formulas", True, True),
+    "elements": ("options.elements", "CHNO", "CHNO"),
     "group": ("options.group", "precursor", "precursor"),
     "rt_window": ("options.rt_window", "7.5", 7.5),
     "rt_unit": ("options.rt_unit", "min", "min"),
