@@ -90,8 +90,8 @@ def level_of(candidates: Sequence[Candidate], grounds: LevelEvidence) -> Level:
 
     Examples
     --------
-    >>> level_of([], LevelEvidence())
-    Level(number='5', reason='exact mass only: no candidate has it')
+    >>> level_of([], LevelEvidence()).reason
+    'exact mass only: no candidate has it'
     """
     if not candidates:
         return Level("5", "exact mass only: no candidate has it")

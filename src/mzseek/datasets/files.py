@@ -20,7 +20,7 @@ from mzseek.io.sources import MAX_FAULTS
 from mzseek.io.text_tables import format_names
 from mzseek.spectra import Spectrum, read_spectra
 from mzseek.spectra.formats.tables import check_header
-from mzseek.spectra.read import recognise
+from mzseek.spectra.read import FORMATS, recognise
 
 # Spectra to try things on: nine as textbooks show them, and 51 measured by a contributor to
 # MassBank that the shipped bundle has not learned from.
@@ -171,11 +171,11 @@ def _gzip_writer(path: Path) -> Iterator[gzip.GzipFile]:
 
 def _why_no_table(path: Path, missing: str, columns: list[str]) -> str:
     try:
-        label = recognise(open_source(path)).label
+        kind = recognise(open_source(path))
     except InputError:
-        label = ""
-    if label and not label.startswith("MassSpecGym"):
-        return f"is {label}, expected a table; `mzseek data build` makes one of it"
+        kind = FORMATS["table"]
+    if kind is not FORMATS["table"]:
+        return f"is {kind.label}, expected a table; `mzseek data build` makes one of it"
     return f"lacks the column {missing!r}; it has {format_names(columns) or 'none'}"
 
 
