@@ -8,7 +8,7 @@ from mzseek.core.errors import EXTRAS, MissingExtra, MzseekError, is_installed, 
 
 ROOT = Path(__file__).resolve().parents[2]
 # Names on the package index that differ from what is imported.
-INDEX = {"myopic_mces": "myopic-mces", "yaml": "pyyaml"}
+INDEX = {"python_multipart": "python-multipart", "myopic_mces": "myopic-mces", "yaml": "pyyaml"}
 
 
 def test_every_dependency_and_extra_is_in_the_docs() -> None:
