@@ -196,8 +196,6 @@ RECORDED = {
     "top": ("options.top", "5", 5),
     "class_confidence": ("options.class_confidence", "0.8", 0.8),
     "propose": ("options.propose", "3", 3),
-    "rank_formulas": ("options.rank_formulas", True, True),
-    "elements": ("options.elements", "CHNO", "CHNO"),
 }
 NOT_OF_ANSWERS = {
     "out", "resume", "force", "allow_empty", "jobs", "engine", "address", "ranking_columns",
