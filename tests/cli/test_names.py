@@ -133,6 +133,7 @@ def test_every_json_is_alone_on_standard_output(
         "show": [sources / "spectra.tsv"],
         "formula": [sources / "spectra.tsv", "--jobs", 1],
         "annotate": [sources / "spectra.tsv", "--model", bundle_folder, "--coverage", 0.5],
+        "network": [sources / "spectra.tsv", "--out", "net.graphml", "--no-annotate"],
         "model info": [bundle_folder],
     }
     for command, arguments in commands.items():
@@ -142,6 +143,6 @@ def test_every_json_is_alone_on_standard_output(
         assert isinstance(json.loads(out), dict), command
         if command == "train":
             assert "step 4 of" in err
-    assert {name.split()[0] for name in commands} | {"demo"} == {
+    assert {name.split()[0] for name in commands} | {"demo", "serve"} == {
         name for name in COMMANDS if name != "get"
     }

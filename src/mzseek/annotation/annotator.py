@@ -643,8 +643,8 @@ class AnnotationRun(Iterator[Annotation]):
         if self._at_once or len(self.features) - self._done <= MIN_FEATURES:
             while few := list(islice(features, self._at_once or _FEW)):
                 for result in self.annotator.annotate_batch(few):
-                    self._tell(1)
                     yield result
+                    self._tell(1)
             return
         waiting: deque[tuple[list[int], int]] = deque()  # of each batch: indices, its chunk's size
         chunk: dict[int, Result] = {}
