@@ -53,7 +53,9 @@ def test_rivals_make_it_tentative(make_annotation) -> None:
     assert story.startswith("The structure is tentative: the best candidate is Caffeine")
     assert "The next candidate is CCn1c(=O)[nH]c2ncn(C)c2c1=O (19%)" in story
     assert "the prediction set for 90% holds 2 candidates" in story
-    assert "with a probability of 5% the molecule is no candidate" in story
+    assert "with a probability of 5% the molecule is none of the candidates" in story
+    alone = replace(annotation, candidates=annotation.candidates[:1], found=1, scored=1)
+    assert "No other candidate has this mass; with" in describe(alone)
     other = describe(replace(annotation, formulas=(ranked("C9H6O5", 0.6),)))
     assert other.endswith("another formula is more probable: C9H6O5, as [M+H]+ (60%).")
 
@@ -68,11 +70,11 @@ def test_an_unknown_has_formula_class_and_nearest(
     )  # fmt: skip
     assert describe(annotation) == (
         "No structure stands out: the best of 2 candidates, Caffeine, has a probability of 8%, and "
-        "with a probability of 75% the molecule is no candidate. "
+        "with a probability of 75% the molecule is none of them. "
         "The most probable formula is C8H10N4O2, as [M+H]+ (93%), and the compound class is "
         "probably Imidazopyrimidines (class, 84%). "
         "The most similar reference spectrum is of theobromine (similarity 0.71, 8 peaks in "
-        "common); the molecule has CH2 more."
+        "common); by this formula the molecule has CH2 more."
     )
 
 
@@ -81,8 +83,14 @@ def test_an_unknown_has_formula_class_and_nearest(
     [
         ({"formulas": ()}, "the molecule is 14.0157 Da heavier."),
         ({"formulas": (ranked("C8H10N4O2", 0.4),)}, "14.0157 Da heavier, as by CH2."),
-        ({"formulas": (ranked("C6H10N4O4", 0.9),)}, "the molecule has H2O2 more and C less."),
-        ({"formulas": (ranked("C7H8N4O2", 0.9),)}, "the molecule has the same formula."),
+        (
+            {"formulas": (ranked("C6H10N4O4", 0.9),)},
+            "by this formula the molecule has H2O2 more and C less.",
+        ),
+        (
+            {"formulas": (ranked("C7H8N4O2", 0.9),)},
+            "by this formula it is the same molecule or an isomer.",
+        ),
         ({"formulas": (ranked("no formula", 0.9),)}, "8 peaks in common)."),
     ],
 )
@@ -99,7 +107,7 @@ def test_without_candidates_proposals_and_formula_remain(make_annotation) -> Non
     proposal = Proposal(
         "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "RYYVLZVUVIJVGH", "C8H10N4O2", 194.0804, "[M+H]+", 0.0, 0.5,
         0.12, 0.4, "Cn1cnc2c1c(=O)[nH]c(=O)n2C", "YAPQBXQYLJRXSA", "theobromine", "", 0.7,
-        "+ methyl", 14.0157, 1.0, 0.5, 3,
+        "add methyl", 14.0157, 1.0, 0.5, 3,
     )  # fmt: skip
     annotation = make_annotation(
         candidates=(), found=0, level=LEVEL_5, formulas=(ranked(probability=0.3),),
@@ -107,8 +115,8 @@ def test_without_candidates_proposals_and_formula_remain(make_annotation) -> Non
     )  # fmt: skip
     assert describe(annotation) == (
         "No candidate of this mass was found. No formula stands out: the first, C8H10N4O2, as "
-        "[M+H]+, has a probability of 30%. Of the proposed structures, which no database need "
-        "hold, the first is theobromine changed by + methyl (12%)."
+        "[M+H]+, has a probability of 30%. The proposed structure, made from theobromine (add "
+        "methyl), has a probability of 12%."
     )
 
 
@@ -125,3 +133,13 @@ def test_level_5_names_no_structure_as_the_answer(make_annotation, make_referenc
     assert "76%, but the evidence does not suffice for a structure" in describe(sure)
     unlisted = describe(replace(sure, unlisted=make_reference(name="Theophylline")))
     assert "Theophylline, which is no candidate, matches" in unlisted
+
+
+def test_a_match_of_the_best_candidate_is_no_other_molecule(
+    make_annotation, make_candidate, make_reference
+) -> None:
+    annotation = make_annotation(
+        candidates=(make_candidate(probability=0.3, match=make_reference()),), level=LEVEL_5,
+        nearest_reference=make_reference(similarity=0.97, record="other"),
+    )  # fmt: skip
+    assert "is of Caffeine itself (similarity 0.97, 8 peaks in common)." in describe(annotation)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 _NEAREST = 30  # bundled molecules by mass, whose formulas stand in for an unknown one
+_RANKED = 0.5  # share of formulas without a database, beside those of candidates
 _UNKNOWN = 0.5  # probability of being in the database, where the model cannot say
 
 
@@ -83,18 +84,16 @@ class ClassAnnotator:
             If the molecule is one of the candidates.
         p_in_database : float or None
         ranked : sequence of RankedFormula
-            Formulas without a database: they count by the probability that the molecule is no
-            candidate, those of the candidates by the rest.
+            Formulas without a database, which count as much as those of the candidates.
         """
         molecules = [molecule for listed in query.molecules for molecule in listed]
-        present = _UNKNOWN if p_in_database is None else p_in_database
         if query.formula:
             ranked = ()
-        listed = probabilities * present if ranked else probabilities
+        listed = probabilities * (1 - _RANKED) if ranked else probabilities
         formulas = _added_up(
             [
                 *zip((one.formula for one in molecules), listed.tolist(), strict=True),
-                *((one.formula, (1 - present) * one.probability) for one in ranked),
+                *((one.formula, _RANKED * one.probability) for one in ranked),
             ]
         )
         keys = np.array([molecule.key for molecule in molecules])
@@ -105,7 +104,7 @@ class ClassAnnotator:
         evidence = ClassEvidence(
             [self.model.formulas_votes(formulas), classes.sum(0), *votes],
             np.einsum("ij,i->j", classes, share),
-            present,
+            _UNKNOWN if p_in_database is None else p_in_database,
         )
         return self._described(evidence, neighbours)
 

@@ -26,7 +26,7 @@ _STRUCTURES = ("2a", "2b", "3")  # levels at which a structure is named first
 _LIKELY = 0.5
 _SIMILAR = 0.4  # of spectra: a less similar reference spectrum is not named
 _WORTH_SAYING = 0.05  # probability
-_PROPOSALS = 2  # that are named
+_NEARLY_NONE = 0.005  # probability that rounds to 0%
 _MAX_NAME = 60  # characters
 _ELEMENTS = "CHNOPS"  # of a difference whose formula is sought by its mass
 _MAX_DIFFERENCE = 200.0  # Da: larger ones have several formulas
@@ -38,7 +38,7 @@ def describe(annotation: Annotation) -> str:
     Of a structure (level 2a to 3): what supports it, its rivals, and what contradicts it. Of
     anything else: why there is no structure, the most probable formula, the compound class, the
     nearest reference spectrum with the difference to its molecule, and the first proposed
-    structures.
+    structure.
 
     Parameters
     ----------
@@ -91,15 +91,19 @@ def _rivals(annotation: Annotation, best: Candidate) -> str:
         text = "no other candidate has this mass" if annotation.scored == 1 else ""
     else:
         rival = max(others, key=lambda candidate: candidate.probability)
-        text = (
-            f"the next candidate is {_name(rival)} ({_percent(annotation.confidence_of(rival))}), "
-            f"and the prediction set for {annotation.coverage:.0%} holds "
-            f"{pluralize(annotation.set_size, 'candidate', 'candidates')}"
-        )
+        probability = annotation.confidence_of(rival)
+        text = f"the next candidate is {_name(rival)} ({_percent(probability)})"
+        if probability < _NEARLY_NONE:
+            text = f"every other candidate has a probability of {_percent(probability)}"
+        if annotation.set_size > 1:
+            text += (
+                f", and the prediction set for {annotation.coverage:.0%} holds "
+                f"{annotation.set_size:,} candidates"
+            )
     missing = 0.0 if annotation.present is None else 1 - annotation.present
     if missing < _WORTH_SAYING:
         return text
-    none = f"with a probability of {_percent(missing)} the molecule is no candidate"
+    none = f"with a probability of {_percent(missing)} the molecule is none of the candidates"
     return f"{text}; {none}" if text else none
 
 
@@ -129,7 +133,8 @@ def _no_structure(annotation: Annotation) -> str:
     text = f"no structure stands out: {probability}"
     if annotation.present is not None and annotation.present < _LIKELY:
         missing = _percent(1 - annotation.present)
-        text += f", and with a probability of {missing} the molecule is no candidate"
+        none = "another" if annotation.found == 1 else "none of them"
+        text += f", and with a probability of {missing} the molecule is {none}"
     return text
 
 
@@ -181,6 +186,11 @@ def _nearest(annotation: Annotation) -> str:
     nearest = annotation.nearest_reference
     if nearest is None or nearest.similarity < _SIMILAR:
         return ""
+    best = annotation.best
+    if best is not None and best.match is not None and best.match.smiles == nearest.smiles:
+        return (
+            f"the most similar reference spectrum is of {_name(best)} itself {_similarity(nearest)}"
+        )
     difference = _difference(annotation, nearest)
     return (
         f"the most similar reference spectrum is of {_name(nearest)} {_similarity(nearest)}"
@@ -216,8 +226,8 @@ def _by_counts(difference: Ints) -> str:
         if (sign * difference > 0).any()
     ]
     if not parts:
-        return "the molecule has the same formula"
-    return f"the molecule has {' and '.join(parts)}"
+        return "by this formula it is the same molecule or an isomer"
+    return f"by this formula the molecule has {' and '.join(parts)}"
 
 
 def _only_formula(mass: float, reach: float) -> str:
@@ -231,17 +241,16 @@ def _only_formula(mass: float, reach: float) -> str:
 
 
 def _proposed(annotation: Annotation) -> str:
-    proposals = annotation.proposals[:_PROPOSALS]
-    if not proposals:
+    if not annotation.proposals:
         return ""
-    named = [
-        f"{shorten(one.parent_name or one.parent, _MAX_NAME)} changed by "
-        f"{one.transformation} ({_percent(one.confidence)})"
-        for one in proposals
-    ]
-    which = "first is" if len(named) == 1 else "first are"
-    return f"of the proposed structures, which no database need hold, the {which} " + " and ".join(
-        named
+    first, number = annotation.proposals[0], len(annotation.proposals)
+    which = (
+        "the proposed structure" if number == 1 else f"the first of {number} proposed structures"
+    )
+    parent = shorten(first.parent_name or first.parent, _MAX_NAME)
+    return (
+        f"{which}, made from {parent} ({first.transformation}), has a probability of "
+        f"{_percent(first.confidence)}"
     )
 
 
@@ -257,6 +266,6 @@ def _similarity(reference: Reference) -> str:
 
 
 def _percent(probability: float) -> str:
-    if probability < 0.005:
+    if probability < _NEARLY_NONE:
         return "less than 1%"
-    return "more than 99%" if 0.995 <= probability < 1 else f"{probability:.0%}"
+    return "more than 99%" if 1 - _NEARLY_NONE <= probability < 1 else f"{probability:.0%}"
