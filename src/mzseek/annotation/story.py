@@ -207,7 +207,7 @@ def _difference(annotation: Annotation, reference: Reference) -> str:
             return _by_counts(own)
         spectrum = annotation.feature.spectra[annotation.feature.representative]
         adduct = spectrum.adduct or adduct
-        mass = neutral_mass(annotation.feature.precursor_mz, adduct)
+        mass = neutral_mass(spectrum.precursor_mz, adduct)
         difference = mass - mass_of_atoms(reference.smiles, reference.mass)
     except MzseekError:  # an ion or an element that cannot be calculated with
         return ""
