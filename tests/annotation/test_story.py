@@ -120,9 +120,10 @@ def test_without_candidates_proposals_and_formula_remain(make_annotation) -> Non
     )
 
 
-def test_nothing_is_made_of_nothing(make_annotation, make_theobromine) -> None:
+@pytest.mark.parametrize("changes", [{"similarity": 0.2}, {"peaks": 1}])
+def test_nothing_is_made_of_nothing(make_annotation, make_theobromine, changes) -> None:
     annotation = make_annotation(
-        candidates=(), found=0, level=LEVEL_5, nearest_reference=make_theobromine(similarity=0.2)
+        candidates=(), found=0, level=LEVEL_5, nearest_reference=make_theobromine(**changes)
     )
     expected = "No candidate of this mass was found. Only its m/z is known, 195.0877."
     assert describe(annotation) == expected

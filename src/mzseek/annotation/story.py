@@ -24,7 +24,7 @@ from mzseek.formulas.enumeration import (
 
 _STRUCTURES = ("2a", "2b", "3")  # levels at which a structure is named first
 _LIKELY = 0.5
-_SIMILAR = 0.4  # of spectra: a less similar reference spectrum is not named
+_SIMILAR, _COMMON_PEAKS = 0.4, 2  # of spectra: a less similar reference spectrum is not named
 _WORTH_SAYING = 0.05  # probability
 _NEARLY_NONE = 0.005  # probability that rounds to 0%
 _MAX_NAME = 60  # characters
@@ -80,7 +80,7 @@ def _support(annotation: Annotation, best: Candidate) -> str:
         reasons.append(f"a reference spectrum of it matches {_similarity(best.match)}")
     reasons.append(f"its fragments explain {best.explained:.0%} of the intensity")
     analog = best.analog
-    if best.match is None and analog is not None and analog.similarity >= _SIMILAR:
+    if best.match is None and analog is not None and _is_similar(analog):
         reasons.append(f"the spectrum resembles that of {_name(analog)} {_similarity(analog)}")
     return " and ".join(reasons)
 
@@ -184,7 +184,7 @@ def _nearest(annotation: Annotation) -> str:
             f"{_similarity(unlisted)}"
         )
     nearest = annotation.nearest_reference
-    if nearest is None or nearest.similarity < _SIMILAR:
+    if nearest is None or not _is_similar(nearest):
         return ""
     best = annotation.best
     if best is not None and best.match is not None and best.match.smiles == nearest.smiles:
@@ -258,6 +258,10 @@ def _name(molecule: Candidate | Reference) -> str:
     if molecule.name or len(molecule.smiles) <= _MAX_NAME:
         return shorten(molecule.name or molecule.smiles, _MAX_NAME)
     return f"a molecule {molecule.formula} without a name"
+
+
+def _is_similar(reference: Reference) -> bool:
+    return reference.similarity >= _SIMILAR and reference.peaks >= _COMMON_PEAKS
 
 
 def _similarity(reference: Reference) -> str:
