@@ -17,6 +17,9 @@ beside it
 - the classifier of structures applied to the true structure: what a perfect identification would
   reach, since the classes of unknown clusters are not certain either.
 
+Precursors are moved by a normal error (`--blur`), since many records state computed ones, which
+would tell the formula. `--no-formulas` is as `mzseek annotate --no-rank-formulas`.
+
 A class is right if it is the molecule's; "none of these" is right if the molecule has no class of
 the tree there.
 """
@@ -26,10 +29,13 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
+from numpy.random import default_rng
 
 from mzseek.annotation.annotator import Annotator, SkippedFeature
 from mzseek.annotation.config import AnnotateConfig
@@ -57,6 +63,8 @@ def main() -> None:
     parser.add_argument("--fold", default="test")
     parser.add_argument("--most", type=int, default=1_000, help="molecules of each ion mode")
     parser.add_argument("--work", type=Path, default=Path("with-classes"), help="kept and reused")
+    parser.add_argument("--blur", type=float, default=2.0, help="ppm")
+    parser.add_argument("--no-formulas", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     given.contributor, given.lists, given.pool, given.references = None, "", None, "train"
@@ -64,18 +72,33 @@ def main() -> None:
     if not (given.work / "manifest.json").exists():
         fit_without_clusters(given, lineages)
     queries = {
-        mode: [query for query in drawn(given, sign) if query[1].key in lineages]
+        mode: blurred([q for q in drawn(given, sign) if q[1].key in lineages], given.blur)
         for mode, sign in (("positive", 1), ("negative", -1))
     }
     rows = [
         row
         for mode, own in queries.items()
         for present in (False, True)
-        for row in annotated(given.work, own, lineages, mode, present)
+        for row in annotated(
+            AnnotateConfig(model=given.work, rank_formulas=not given.no_formulas),
+            own,
+            lineages,
+            mode,
+            present,
+        )
     ]
     if given.out:
         given.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
     report(rows)
+
+
+def blurred(queries: list[Query], ppm: float) -> list[Query]:
+    """Move precursors by a normal error, the same for the same identifier."""
+    return [
+        (replace(spectrum, precursor_mz=spectrum.precursor_mz * (1 + 1e-6 * error)), own, listed)
+        for spectrum, own, listed in queries
+        for error in [ppm * default_rng(crc32(spectrum.identifier.encode())).standard_normal()]
+    ]
 
 
 def fit_without_clusters(given: argparse.Namespace, lineages: Mapping[str, Lineage]) -> None:
@@ -105,10 +128,14 @@ def fit_classes_of(
 
 
 def annotated(
-    folder: Path, queries: list[Query], lineages: Mapping[str, Lineage], mode: str, present: bool
+    config: AnnotateConfig,
+    queries: list[Query],
+    lineages: Mapping[str, Lineage],
+    mode: str,
+    present: bool,
 ) -> Iterator[dict[str, Any]]:
     truths = {molecule.key: molecule for _, molecule, _ in queries}
-    annotator = Annotator(AnnotateConfig(model=folder))
+    annotator = Annotator(config)
     model = annotator.bundle.classes
     assert model is not None
     tree = model.tree

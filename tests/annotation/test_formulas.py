@@ -6,7 +6,12 @@ import pytest
 
 from mzseek.annotation.annotation import Level
 from mzseek.annotation.config import AnnotateConfig
-from mzseek.annotation.formulas import disagreement, feature_formulas, with_formulas
+from mzseek.annotation.formulas import (
+    disagreement,
+    feature_formulas,
+    formulas_beside_candidates,
+    with_formulas,
+)
 from mzseek.core.errors import AnnotationError
 from mzseek.formulas import RankedFormula
 
@@ -38,11 +43,12 @@ def test_a_sure_formula_makes_level_4(make_annotation, make_feature, make_peaks)
     annotation = make_annotation(
         feature=make_feature(spectra=(spectrum,)), candidates=(), level=Level("5", "mass: x")
     )  # fmt: skip
-    found = with_formulas(annotation, AnnotateConfig(ppm=5))
+    formulas = formulas_beside_candidates(annotation.feature, AnnotateConfig(ppm=5))
+    found = with_formulas(annotation, formulas)
     assert found.formulas
     is_sure = found.formulas[0].probability >= 0.9
     assert found.level.number == ("4" if is_sure else "5")
-    kept = with_formulas(replace(annotation, level=Level("3", "y")), AnnotateConfig(ppm=5))
+    kept = with_formulas(replace(annotation, level=Level("3", "y")), formulas)
     assert kept.level == Level("3", "y")
 
 

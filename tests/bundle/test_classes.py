@@ -86,6 +86,10 @@ def test_annotations_have_a_class_with_and_without_candidates(
     # Spectra of an annotation do not depend on the others, to the last bit.
     alone = next(iter(Annotator(model=with_classes.folder).run(spectra[:1]))).compound_class
     assert alone == found[0].compound_class
+    # Formulas without a database count, where they are ranked.
+    unranked = Annotator(model=with_classes.folder, rank_formulas=False).run(spectra)
+    pairs = zip(found, unranked, strict=True)
+    assert any(one.compound_class != other.compound_class for one, other in pairs if one.formulas)
     # The number of candidates that are shown changes nothing.
     few = next(iter(Annotator(model=with_classes.folder, top=1).run(spectra[:1]))).compound_class
     assert few == found[0].compound_class

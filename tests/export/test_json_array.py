@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mzseek.annotation.story import describe
 from mzseek.classes import ClassProbability, CompoundClass
 from mzseek.classes.posterior import ClassReference
 from mzseek.export.json_array import JsonArray
@@ -32,6 +33,7 @@ def test_objects_say_what_answers_do(written, make_annotation, make_reference) -
     assert best["channels"] == {"fragments": 2.5, "analogs": 1.0}
     assert best["nats"] == {"evidence": 2.5, "analogy": 1.0}
     assert best["libraryMatch"] is None
+    assert first["story"] == describe(make_annotation("1", matches=(match,)))
     assert json.loads(written()) == []
 
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from mzseek import __version__
 from mzseek.annotation.annotation import Level
 from mzseek.annotation.features import Feature
+from mzseek.annotation.story import describe
 from mzseek.core.text import visible
 from mzseek.decision import UTILITIES
 from mzseek.export import report
@@ -438,6 +439,7 @@ def test_a_feature_without_candidates_is_said_to_have_none() -> None:
     data = feature_data(empty_annotation())
     assert (data["candidates"], data["best"], data["found"]) == ([], None, 0)
     assert len(data["peaks"][0]) == 6
+    assert data["story"] == describe(empty_annotation())
 
 
 def test_it_is_plain_data() -> None:

@@ -251,6 +251,8 @@ class Annotation:
         Formulas that it may have without a database, the most probable first.
     proposals : tuple of Proposal
         Structures that are no candidates, made of known molecules; the most probable first.
+    nearest_reference : Reference or None
+        The most similar reference spectrum of any molecule and precursor; None for none.
     """
 
     feature: Feature
@@ -282,6 +284,7 @@ class Annotation:
     compound_class: CompoundClass | None = None
     formulas: tuple[RankedFormula, ...] = ()
     proposals: tuple[Proposal, ...] = ()
+    nearest_reference: Reference | None = None
 
     @property
     def best(self) -> Candidate | None:

@@ -35,7 +35,11 @@ from mzseek.annotation.config import (
     Tolerance,
 )
 from mzseek.annotation.features import Feature
-from mzseek.annotation.formulas import with_formulas
+from mzseek.annotation.formulas import (
+    FeatureFormulas,
+    formulas_beside_candidates,
+    with_formulas,
+)
 from mzseek.annotation.ions import with_ion_support
 from mzseek.annotation.posterior import annotate_query, annotate_without_candidates
 from mzseek.annotation.query import FeatureQuery, ask
@@ -297,6 +301,13 @@ class Annotator:
         by_query = dict(zip(with_candidates, results, strict=True))
         classes = self.classes
         votes = classes.spectral_votes(queries, neighbour_lists) if classes else None
+        # Before the classes, which use them.
+        formulas = [
+            formulas_beside_candidates(query.feature, self.config)
+            if self.config.rank_formulas
+            else FeatureFormulas(())
+            for query in queries
+        ]
         label = None if self.prior is None else self.prior.label
         annotations = []
         for index, query in enumerate(queries):
@@ -306,7 +317,9 @@ class Annotator:
                     () if self.scores is None else self.scores.names,
                 )  # fmt: skip
                 if classes and votes:
-                    found = classes.without_candidates(query, neighbour_lists[index], votes[index])
+                    found = classes.without_candidates(
+                        query, neighbour_lists[index], votes[index], formulas[index].formulas
+                    )
                     annotation = replace(annotation, compound_class=found)
                 annotations.append(annotation)
                 continue
@@ -325,15 +338,14 @@ class Annotator:
                 external=external, share=self.expected_share, in_library=self.in_library,
                 classify=None if not classes or not votes else partial(
                     classes.of_candidates, query, neighbour_lists[index], votes[index], molecules,
-                    scored.rows,
+                    scored.rows, ranked=formulas[index].formulas,
                 ),
             )  # fmt: skip
             annotation = with_ion_support(annotation, query, scored, confidence)
             annotations.append(
                 replace(annotation, notes=(*annotation.notes, *notes), unmatched_scores=unmatched)
             )
-        if self.config.rank_formulas:
-            annotations = [with_formulas(annotation, self.config) for annotation in annotations]
+        annotations = list(map(with_formulas, annotations, formulas))
         if self.config.propose:
             annotations = list(map(self._with_proposals, annotations, queries, neighbour_lists))
         return [

@@ -1,6 +1,6 @@
 """Classes of the molecules of features, from their candidates and the reference spectra."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,12 +19,14 @@ from mzseek.classes.structure import KINDS, side_by_side
 from mzseek.evidence.analogs import Analogs
 from mzseek.evidence.model import ChannelState, EvidenceModel
 from mzseek.evidence.queries import Molecules
+from mzseek.formulas import RankedFormula
 
 if TYPE_CHECKING:
     from mzseek.bundle.molecules import BundledMolecules
 
 Floats = npt.NDArray[np.float64]
 _NEAREST = 30  # bundled molecules by mass, whose formulas stand in for an unknown one
+_RANKED = 0.5  # share of formulas without a database, beside those of candidates
 _UNKNOWN = 0.5  # probability of being in the database, where the model cannot say
 
 
@@ -67,6 +69,7 @@ class ClassAnnotator:
         rows: npt.NDArray[np.int64],
         probabilities: Floats,
         p_in_database: float | None,
+        ranked: Sequence[RankedFormula] = (),
     ) -> CompoundClass:
         """Estimate the class of a feature that has candidates.
 
@@ -80,11 +83,19 @@ class ClassAnnotator:
         probabilities : float64 array, shape (candidates,)
             If the molecule is one of the candidates.
         p_in_database : float or None
+        ranked : sequence of RankedFormula
+            Formulas without a database, which count as much as those of the candidates.
         """
         molecules = [molecule for listed in query.molecules for molecule in listed]
-        formulas: dict[str, float] = {}
-        for molecule, p in zip(molecules, probabilities.tolist(), strict=True):
-            formulas[molecule.formula] = formulas.get(molecule.formula, 0.0) + p
+        if query.formula:
+            ranked = ()
+        listed = probabilities * (1 - _RANKED) if ranked else probabilities
+        formulas = _added_up(
+            [
+                *zip((one.formula for one in molecules), listed.tolist(), strict=True),
+                *((one.formula, _RANKED * one.probability) for one in ranked),
+            ]
+        )
         keys = np.array([molecule.key for molecule in molecules])
         first = np.lexsort((keys, -probabilities))[:MAX_CANDIDATES]
         bits = side_by_side({kind: table.fingerprints(rows[first], kind) for kind in KINDS})
@@ -98,13 +109,23 @@ class ClassAnnotator:
         return self._described(evidence, neighbours)
 
     def without_candidates(
-        self, query: FeatureQuery, neighbours: Neighbours, votes: tuple[Floats, Floats]
+        self,
+        query: FeatureQuery,
+        neighbours: Neighbours,
+        votes: tuple[Floats, Floats],
+        ranked: Sequence[RankedFormula] = (),
     ) -> CompoundClass:
         """Estimate the class of a feature without candidates.
 
-        Where no formula is known, those of the bundled molecules nearest in mass stand in for it.
+        Where no formula is known, those that need no database (`ranked`) stand in for it; without
+        these, those of the bundled molecules nearest in mass.
         """
-        formulas = {query.formula: 1.0} if query.formula else self._formulas_near(query)
+        if query.formula:
+            formulas = {query.formula: 1.0}
+        elif ranked:
+            formulas = _added_up((one.formula, one.probability) for one in ranked)
+        else:
+            formulas = self._formulas_near(query)
         nobody = np.zeros(len(self.model.tree))
         evidence = ClassEvidence([self.model.formulas_votes(formulas), nobody, *votes])
         return self._described(evidence, neighbours)
@@ -181,3 +202,11 @@ class ClassAnnotator:
                 lineages = self.model.structure.probabilities(self.model.tree, bits)
                 return channel, state, lineages
         return None
+
+
+def _added_up(formulas: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return the probability of each formula, whatever the ion."""
+    sums: dict[str, float] = {}
+    for formula, probability in formulas:
+        sums[formula] = sums.get(formula, 0.0) + probability
+    return sums

@@ -78,33 +78,31 @@ def feature_formulas(
     return FeatureFormulas(ranked(scored, model, top), scored.found, scored.notes)
 
 
-def with_formulas(annotation: Annotation, config: AnnotateConfig) -> Annotation:
+def formulas_beside_candidates(feature: Feature, config: AnnotateConfig) -> FeatureFormulas:
+    """Rank the formulas of a feature that is annotated, of heavy ones without rare elements."""
+    elements, notes = config.formula_elements, tuple[str, ...]()
+    if feature.precursor_mz > HEAVY:
+        elements = tuple(name for name in elements if name not in LEFT_OUT)
+        if len(elements) < len(config.formula_elements):
+            notes = ("formulas of F, Br and I were not tried above m/z 700: mzseek formula does",)
+    try:
+        result = feature_formulas(feature, config, IN_ANNOTATIONS, elements)
+    except AnnotationError:  # which the annotation itself tells
+        return FeatureFormulas(())
+    return replace(result, notes=(*notes, *result.notes)) if result.formulas else result
+
+
+def with_formulas(annotation: Annotation, found: FeatureFormulas) -> Annotation:
     """Add the formulas of a feature to its annotation, and what follows from them.
 
     A note says where candidates disagree; a feature of level 5 rises to level 4 if one formula is
     `SURE` enough.
     """
-    elements, notes = config.formula_elements, []
-    if annotation.feature.precursor_mz > HEAVY:
-        elements = tuple(name for name in elements if name not in LEFT_OUT)
-        if len(elements) < len(config.formula_elements):
-            notes = ["formulas of F, Br and I were not tried above m/z 700: mzseek formula does"]
-    try:
-        result = feature_formulas(annotation.feature, config, IN_ANNOTATIONS, elements)
-    except AnnotationError:  # which the annotation itself tells
-        return annotation
-    if not result.formulas:
-        notes = []
     return replace(
         annotation,
-        formulas=result.formulas,
-        level=_level(annotation.level, result.formulas),
-        notes=(
-            *annotation.notes,
-            *notes,
-            *result.notes,
-            *disagreement(annotation, result.formulas),
-        ),
+        formulas=found.formulas,
+        level=_level(annotation.level, found.formulas),
+        notes=(*annotation.notes, *found.notes, *disagreement(annotation, found.formulas)),
     )
 
 

@@ -267,6 +267,7 @@ def _common(
         "objective": config.objective,
         "nearest": neighbours.nearest,
         "matches": tuple(neighbours.matches.values()),
+        "nearest_reference": next(iter(neighbours.analogs.values()), None),
         "removed": query.removed,
         "mass_mismatches": query.mass_mismatches,
     }

@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from mzseek.annotation.annotation import Annotation, Candidate, Reference
+from mzseek.annotation.story import describe
 from mzseek.chem.identifiers import links
 from mzseek.classes import LEVELS, CompoundClass
 from mzseek.export.proposals import proposal_values
@@ -94,6 +95,7 @@ def annotation_object(annotation: Annotation) -> Any:
                 proposal_values(proposal, rank)
                 for rank, proposal in enumerate(annotation.proposals, 1)
             ],
+            "story": describe(annotation),
         }
     )
 

@@ -22,6 +22,7 @@ from markupsafe import Markup
 from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
 from mzseek.annotation.annotator import extension_lines
 from mzseek.annotation.config import larger_databases
+from mzseek.annotation.story import describe
 from mzseek.chem.depiction import structure
 from mzseek.chem.identifiers import canonical, link
 from mzseek.classes import LEVELS as CLASS_LEVELS
@@ -516,6 +517,7 @@ def feature_data(annotation: Annotation) -> dict[str, Any]:
             for ranked in annotation.formulas[:1]
             for peak in ranked.peaks
         ],
+        "story": describe(annotation),
     }
 
 

@@ -68,7 +68,9 @@ def show_annotations(annotations: "Sequence[Annotation]") -> None:
 
 
 def show_annotation(annotation: "Annotation") -> None:
-    """Print one feature: its candidates, and why the first is the first."""
+    """Print one feature: its candidates, why the first is the first, and all in plain words."""
+    from mzseek.annotation.story import describe
+
     feature = annotation.feature
     spectra = pluralize(len(feature.spectra), "spectrum", "spectra")
     say(f"[bold]{plain(feature.name)}[/bold]  m/z {feature.precursor_mz:.4f}, {spectra}, "
@@ -81,6 +83,8 @@ def show_annotation(annotation: "Annotation") -> None:
         say(f"[dim]Note: {plain(note)}[/dim]")
     if annotation.proposals:
         _show_proposals(annotation)
+    say("")
+    say(plain(describe(annotation), 2_000))
 
 
 def _show_candidates(annotation: "Annotation") -> None:

@@ -50,6 +50,7 @@ function drawDetail(data, root, width, page) {
   const inner = Math.max(260, width), stage = h("div", { class: "pane" });
   const about = [`m/z ${data.mz.toFixed(4)}`, data.rt === null ? "" : `${data.rt} s`, ...data.about, data.spectra > 1 ? `${data.spectra} spectra judged together; the one with most peaks is drawn` : "", data.all > data.peaks[0].length ? `the strongest ${data.peaks[0].length} of ${data.all} peaks are drawn` : "", data.where].filter(Boolean);
   const head = h("header", {}, h("p", { class: "small" }, about.join(" · ")),
+    data.story ? h("p", { class: "story" }, data.story) : "",
     h("p", { class: "verdict" }, h("span", { class: "chip" }, "level " + data.level[0]), data.level[1]),
     data.notes.length ? h("ul", { class: "notes" }, data.notes.map((note) => h("li", {}, note))) : "",
     data.unlike ? h("p", { class: "note" }, `No reference spectrum is near: the nearest has a similarity of ${data.nearest === null ? "0" : data.nearest.toFixed(2)}. Percentages deserve less trust here.`) : "");
