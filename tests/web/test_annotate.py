@@ -14,6 +14,7 @@ import mzseek as mz
 from mzseek.decision import regret
 from mzseek.export.json_array import annotation_object
 from mzseek.export.report import row_data
+from mzseek.formulas import rank_formulas
 from mzseek.web.models import Options, command_line
 
 from .conftest import CAFFEINE, PEAKS, SPECTRUM, submit, wait
@@ -52,6 +53,60 @@ def test_api_command_line_and_python_agree(
     job = submit(client, text, "spectra.mgf", data={"options": '{"top":5,"objective":"tanimoto"}'})
     assert wait(client, job)["state"] == "done"
     assert client.get(f"/api/v1/jobs/{job}/results/json").json() == expected
+
+
+@pytest.mark.slow
+def test_formulas_of_api_command_line_and_python_agree(
+    client: TestClient, measured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "END IONS\n".join(measured.split("END IONS\n")[:2]) + "END IONS\n"
+    options = {"ppm": 5, "elements": "CHNOPS", "top": 4}
+    answer = post(client, "formula", text=text, options=options)
+    assert answer["command"] == (
+        "mzseek formula spectra.mgf --ppm 5 --elements CHNOPS --top 4 --out formulas.tsv"
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("spectra.mgf").write_text(text)
+    command = [sys.executable, "-m", *answer["command"].split()]
+    assert subprocess.run(command, check=False).returncode == 0
+    table = Path("formulas.tsv").read_text().splitlines()
+    rows = [dict(zip(table[0].split("\t"), line.split("\t"), strict=True)) for line in table[1:]]
+    found = [
+        (feature["feature"], feature["found"], formula)
+        for feature in answer["features"]
+        for formula in feature["formulas"]
+    ]
+    assert len(rows) == len(found) > 4
+    for row, (name, number, formula) in zip(rows, found, strict=True):
+        assert [row["feature"], int(row["found"])] == [name, number]
+        for key in ("molecularFormula", "adduct"):
+            assert row[key] == formula[key]
+        assert float(row["probability"]) == pytest.approx(formula["probability"], rel=1e-4)
+        assert float(row["errorPpm"]) == pytest.approx(formula["errorPpm"], abs=0.006)
+        assert float(row["explainedIntensity"]) == pytest.approx(
+            formula["explainedIntensity"], abs=1e-4
+        )
+    spectra = list(mz.read_spectra("spectra.mgf"))
+    expected = rank_formulas(spectra[0], ppm=5, elements=("C", "H", "N", "O", "P", "S"), top=4)
+    first = answer["features"][0]["formulas"]
+    assert [formula["probability"] for formula in first] == [
+        ranked.probability for ranked in expected
+    ]
+
+
+def test_formulas_have_their_evidence(client: TestClient) -> None:
+    pattern = [[195.0877, 100.0], [196.0907, 9.8]]
+    answer = post(client, "formula", **SPECTRUM, ms1=pattern, options={"top": 3})
+    (feature,) = answer["features"]
+    first = feature["formulas"][0]
+    assert (first["molecularFormula"], first["adduct"]) == ("C8H10N4O2", "[M+H]+")
+    assert len(feature["formulas"]) == 3 <= feature["found"]
+    assert 0.5 < first["probability"] <= 1
+    assert abs(first["errorPpm"]) < 1
+    assert first["explainedIntensity"] > 0.9
+    assert first["isotopeScore"] is not None
+    without = post(client, "formula", **SPECTRUM)["features"][0]["formulas"]
+    assert {formula["isotopeScore"] for formula in without} == {None}
 
 
 @pytest.mark.slow
@@ -116,6 +171,13 @@ ERRORS: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     ("annotate", {**SPECTRUM, "candidates": ["C"] * 6}, 413, "too_many_candidates", "candidates"),
     ("annotate", {**SPECTRUM, "candidates": ["C" * 101]}, 413, "smiles_too_long", "candidates"),
     ("annotate", {**SPECTRUM, "candidates": ["not a molecule"]}, 415, "unsupported_format", None),
+    ("formula", {"peaks": PEAKS}, 422, "invalid", "precursor_mz"),
+    ("formula", {**SPECTRUM, "options": {"elements": "CHUx"}}, 422, "bad_option",
+     "options.elements"),
+    ("formula", {**SPECTRUM, "options": {"objective": "hit"}}, 422, "invalid",
+     "options.objective"),
+    ("formula", {**SPECTRUM, "ms1": [[100.0, 1.0]] * 51}, 413, "too_many_peaks", "ms1"),
+    ("formula", {"text": "BEGIN IONS\nEND IONS\n", "ms1": PEAKS}, 422, "invalid", "ms1"),
     ("explain", {**SPECTRUM, "smiles": "C1"}, 422, "bad_molecule", "smiles"),
     ("explain", {**SPECTRUM, "smiles": "C", "adduct": "[M+Q]+"}, 422, "bad_spectrum", "adduct"),
     ("decide", {"smiles": ["C"], "probabilities": [0]}, 422, "bad_probabilities", "probabilities"),

@@ -261,6 +261,8 @@ def test_a_killed_server_loses_no_job(tmp_path: Path) -> None:
             client.job("unknown")
         assert (refused.value.status, refused.value.code) == (404, "no_such_job")
         (feature,) = client.annotate([(138.0662, 1.0)], 195.0877, adduct="[M+H]+")
+        (ranked,) = client.formulas([(138.0662, 1.0)], 195.0877, adduct="[M+H]+", top=2)
+        assert len(ranked["formulas"]) == 2
         assert feature["candidates"]
         client.delete(jobs[1])
         server.send_signal(signal.SIGTERM)

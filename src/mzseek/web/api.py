@@ -22,6 +22,8 @@ from mzseek.web.models import (
     DecideResponse,
     ExplainRequest,
     ExplainResponse,
+    FormulaRequest,
+    FormulaResponse,
     HealthResponse,
     InfoResponse,
     JobCreated,
@@ -67,6 +69,11 @@ def _add_single_requests(router: APIRouter, services: Services) -> None:
     async def annotate(request: AnnotateRequest) -> Response:
         """Annotate a few spectra at once; for many, submit a job."""
         return _made(await services.annotate(request))
+
+    @router.post("/formula", response_model=FormulaResponse, **more)
+    async def formula(request: FormulaRequest) -> Response:
+        """Rank the molecular formulas behind a few spectra, without a database."""
+        return _made(await services.formula(request))
 
     @router.post("/explain", response_model=ExplainResponse, **more)
     async def explain(request: ExplainRequest) -> Response:

@@ -5,7 +5,7 @@ import json
 import shutil
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,8 @@ from mzseek.web.models import (
     AnnotateRequest,
     DecideRequest,
     ExplainRequest,
+    FormulaOptions,
+    FormulaRequest,
     LibrarySearchRequest,
     Options,
     SpectrumFields,
@@ -116,6 +118,14 @@ class Services:
         given = request.model_dump(mode="json", exclude={"options"})
         return await self.pool.call("annotate", given | {"options": self.complete(request.options)})
 
+    async def formula(self, request: FormulaRequest) -> bytes:
+        """Rank the formulas behind a few spectra: `FormulaResponse` as JSON."""
+        self._check_spectrum(request)
+        self._check_peaks(request.ms1, "ms1")
+        self.check_options(request.options)
+        given = request.model_dump(mode="json", exclude={"options"})
+        return await self.pool.call("formula", given | {"options": request.options.given()})
+
     async def explain(self, request: ExplainRequest) -> bytes:
         """Explain peaks by fragments of a molecule: `ExplainResponse` as JSON."""
         self._check_spectrum(request)
@@ -177,23 +187,23 @@ class Services:
         given = {name: value for name, value in options.given().items() if value is not None}
         return defaults | given
 
-    def check_options(self, options: Options) -> None:
+    def check_options(self, options: FormulaOptions) -> None:
         """Refuse names that the server does not have, and values that cannot be used.
 
         Each value is tried alone, so that the error names its field.
         """
-        if options.database is not None:
-            self._check_name(options.database, self.databases, "database")
-        for name in options.library or ():
+        given = options.given()
+        if given.get("database") is not None:
+            self._check_name(given["database"], self.databases, "database")
+        for name in given.get("library") or ():
             self._check_name(name, self.libraries, "library")
-        for name, value in options.given().items():
+        for name, value in given.items():
             if name in _CHECKED:
                 try:
                     AnnotateConfig(**{name: value})
                 except MzseekError as error:
-                    raise ApiError(
-                        ApiError.of(error).code, str(error), f"options.{name}"
-                    ) from error
+                    code = "bad_adduct" if name == "adduct" else "bad_option"
+                    raise ApiError(code, str(error), f"options.{name}") from error
 
     @property
     def status(self) -> Literal["loading", "ready", "failed"]:
@@ -236,13 +246,13 @@ class Services:
         return "\n".join(lines) + "\n"
 
     def _check_spectrum(self, request: SpectrumFields) -> None:
+        self._check_peaks(request.peaks, "peaks")
+
+    def _check_peaks(self, peaks: Sequence[Any] | None, field: str) -> None:
         most = self.settings.limits.peaks
-        if request.peaks is not None and len(request.peaks) > most:
-            raise ApiError(
-                "too_many_peaks",
-                f"there are {len(request.peaks):,} peaks, expected at most {most:,}",
-                "peaks",
-            )
+        if peaks is not None and len(peaks) > most:
+            message = f"there are {len(peaks):,} peaks, expected at most {most:,}"
+            raise ApiError("too_many_peaks", message, field)
 
     def _check_smiles(self, smiles: list[str], field: str) -> None:
         most = self.settings.limits.smiles

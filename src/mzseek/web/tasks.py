@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, load_npz, save_npz
 
-from mzseek.annotation.annotator import Annotator, config_for
+from mzseek.annotation.annotator import Annotator, SkippedFeature, config_for
 from mzseek.annotation.config import AnnotateConfig, Tolerance
-from mzseek.annotation.reading import Report, SpectrumFiles
+from mzseek.annotation.reading import Features, Report, SpectrumFiles
 from mzseek.bundle import Bundle
 from mzseek.chem import fingerprints, parse_molecule
 from mzseek.chem.depiction import structure
@@ -28,7 +28,8 @@ from mzseek.core.text import visible
 from mzseek.database import Database
 from mzseek.decision import distribution
 from mzseek.decision.comparison import compare_decisions
-from mzseek.export.json_array import annotation_object
+from mzseek.export.formulas import ranked_features
+from mzseek.export.json_array import annotation_object, formula_object
 from mzseek.export.report import feature_data, packed_fragments, packed_peaks, row_data
 from mzseek.export.writer import IN_FULL, plain_data
 from mzseek.fragments import explain as explain_peaks
@@ -38,7 +39,7 @@ from mzseek.library import Library
 from mzseek.spectra import Spectrum
 from mzseek.spectra.read import read_spectra, recognise
 from mzseek.web.errors import ApiError
-from mzseek.web.models import command_line
+from mzseek.web.models import FormulaOptions, command_line, formula_command_line
 from mzseek.web.settings import BUNDLED
 
 Data = Mapping[str, Any]
@@ -187,11 +188,9 @@ def annotate(resources: Resources, request: Data) -> dict[str, Any]:
     """Annotate a spectrum, or the spectra of a text."""
     with working_folder() as folder:
         path = Path(write_spectra(request))
-        options = dict(request["options"])
+        options = _options(request, path)
         if request.get("instrument") is not None:
             options["instrument"] = request["instrument"]
-        if request.get("text") is not None and path.suffix != ".mgf" and request.get("adduct"):
-            options.setdefault("adduct", [request["adduct"]])
         candidates = None
         if request.get("candidates") is not None:
             candidates = folder / CANDIDATES
@@ -217,6 +216,48 @@ def annotate(resources: Resources, request: Data) -> dict[str, Any]:
                 "annotations.json",
             ),
         }
+
+
+def _options(request: Data, path: Path) -> dict[str, Any]:
+    """Return the options of a request, with the adduct that it states for a text."""
+    options = dict(request["options"])
+    if request.get("text") is not None and path.suffix != ".mgf" and request.get("adduct"):
+        options.setdefault("adduct", [request["adduct"]])
+    return options
+
+
+def formula(resources: Resources, request: Data) -> dict[str, Any]:
+    """Rank the formulas of a spectrum, or of the spectra of a text, as `mzseek formula` does."""
+    skipped: list[tuple[str, str]] = []
+    with working_folder():
+        path = Path(write_spectra(request))
+        options = _options(request, path)
+        command = formula_command_line([path.name], options)
+        top = options.pop("top", FormulaOptions.model_fields["top"].default)
+        files = LimitedFiles([path], resources.limits["spectra"], resources.limits["peaks"])
+        config = config_for(AnnotateConfig(model=resources.model, **options), files)
+        annotator = resources.annotator(config)
+        features = Features(files, annotator.config, skipped)
+        annotator.recalibrate(features)
+        found = []
+        for feature, result in ranked_features(annotator.config, features, top, jobs=1):
+            if isinstance(result, SkippedFeature):
+                skipped.append((result.where, result.reason))
+                continue
+            listed = [
+                formula_object(ranked, rank) for rank, ranked in enumerate(result.formulas, 1)
+            ]
+            found.append(
+                {"feature": feature.name, "ionMass": feature.precursor_mz, "found": result.found,
+                 "formulas": listed, "notes": list(result.notes)}
+            )  # fmt: skip
+    if not found:
+        raise _nothing_annotated(request, skipped)
+    return {
+        "features": plain_data(found, visible),
+        "skipped": [{"where": where, "reason": reason} for where, reason in skipped],
+        "command": command,
+    }
 
 
 def described(annotation: Any) -> dict[str, Any]:
@@ -252,6 +293,9 @@ def write_spectra(request: Data) -> str:
             raise ApiError("invalid", "peaks and text were given, expected one of them", "text")
         return _write_peaks(request["peaks"], request)
     text = request.get("text")
+    if request.get("ms1") is not None and _peak_lines(text or "") is None:
+        problem = "ms1 and a text of records were given: survey scans are records of the text"
+        raise ApiError("invalid", problem, "ms1")
     if text is None or not text.strip():
         raise ApiError("invalid", "expected peaks, or a text with spectra", "peaks")
     peaks = _peak_lines(text)
@@ -281,17 +325,24 @@ def _peak_lines(text: str) -> list[list[str]] | None:
 def _write_peaks(peaks: Sequence[Sequence[Any]], request: Data) -> str:
     if request.get("precursor_mz") is None:
         raise ApiError("invalid", "the m/z of the precursor is missing", "precursor_mz")
-    lines = ["BEGIN IONS", "TITLE=spectrum", f"PEPMASS={request['precursor_mz']!r}"]
+    head, lines = ["BEGIN IONS", "TITLE=spectrum"], []
+    if request.get("ms1"):
+        lines += [*head, "MSLEVEL=1", *_peaks(request["ms1"]), "END IONS", ""]
+    lines += [*head, f"PEPMASS={request['precursor_mz']!r}"]
     charge = request.get("charge")
     if charge:
         lines.append(f"CHARGE={abs(charge)}{'+' if charge > 0 else '-'}")
     if request.get("adduct"):
         lines.append(f"ADDUCT={' '.join(request['adduct'].split())}")
     # Pairs that a client could not have measured are left for the reader to judge.
-    lines += [f"{mz} {intensity}" for mz, intensity in peaks]
+    lines += _peaks(peaks)
     path = Path("spectrum.mgf")
     path.write_text("\n".join(lines) + "\nEND IONS\n", encoding="utf-8")
     return str(path)
+
+
+def _peaks(peaks: Sequence[Sequence[Any]]) -> list[str]:
+    return [f"{mz} {intensity}" for mz, intensity in peaks]
 
 
 def _write_candidates(path: Path, smiles: Sequence[str]) -> None:
@@ -504,6 +555,7 @@ def trade_off(resources: Resources, request: Data) -> dict[str, Any]:
 
 TASKS: Mapping[str, Callable[[Resources, Data], dict[str, Any]]] = {
     "annotate": annotate,
+    "formula": formula,
     "explain": explain,
     "search_database": search_database,
     "search_library": search_library,
