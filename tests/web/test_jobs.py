@@ -10,6 +10,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -234,6 +235,44 @@ def served(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     finally:
         server.kill()
         server.wait()
+
+
+@pytest.mark.slow
+def test_a_cluster_annotates_large_jobs_with_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr("mzseek.web.jobs._SMALL_JOB", 5_000)
+    context = ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    address = context.address_info["gcs_address"]
+    limits = replace(LIMITS, job_spectra=100)
+    text = copies(70)
+    try:
+        made = []
+        for cluster in (None, address):
+            folder = tmp_path / str(len(made))
+            settings = ServerSettings(data_dir=folder, limits=limits, cluster=cluster)
+            with running(settings) as client:
+                job = submit(client, text, data={"options": '{"top": 2}'})
+                small = submit(client, copies(1))
+                assert [wait(client, id, 200)["state"] for id in (small, job)] == ["done", "done"]
+                made.append(client.get(f"/api/v1/jobs/{job}/results/tsv").content)
+    finally:
+        ray.shutdown()
+    assert made[0] == made[1]
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setattr("mzseek.web.jobs._SMALL_JOB", 5_000)
+    limits = replace(LIMITS, job_spectra=100)
+    settings = ServerSettings(data_dir=tmp_path, limits=limits, cluster="127.0.0.1:1")
+    with running(settings) as client:
+        job = wait(client, submit(client, copies(70)), 200)
+    assert (job["state"], job["error"]["code"]) == ("failed", "unavailable")
 
 
 @pytest.mark.slow
