@@ -10,7 +10,7 @@ const RETRY = 2000, BATCH = 250; // milliseconds
 const STATES = { queued: "Waiting for a free worker", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled" };
 const FORMATS = { // names of downloads, and what each is
   tsv: ["candidates.tsv", "all candidates"], summary: ["summary.tsv", "one row a feature"], features: ["features", "your feature table with the annotations"], json: ["JSON", "everything"], html: ["report.html", "this page as one file"],
-  mztab: ["mzTab-M", ""], graphml: ["network.graphml", "your network with the annotations"], peaks: ["peaks.tsv", "explained peaks"], skipped: ["skipped.tsv", "skipped records and reasons"], run: ["run.json", "options, versions and checksums"], zip: ["all as .zip", ""],
+  mztab: ["mzTab-M", ""], graphml: ["network.graphml", "your network with the annotations"], peaks: ["peaks.tsv", "explained peaks"], proposals: ["proposals.tsv", "proposed structures"], skipped: ["skipped.tsv", "skipped records and reasons"], run: ["run.json", "options, versions and checksums"], zip: ["all as .zip", ""],
 };
 const FINAL = new Set(["done", "failed", "cancelled"]);
 
