@@ -139,8 +139,15 @@ def test_explain_search_and_decide(client: TestClient) -> None:
         found = client.get(f"/api/v1/database/search?{query}").json()
         assert CAFFEINE in [molecule["smiles"] for molecule in found["molecules"]], query
     matches = post(client, "library/search", **SPECTRUM, ppm=10, limit=3)["matches"]
-    assert matches[0]["smiles"] == CAFFEINE
+    assert (matches[0]["smiles"], matches[0]["name"]) == (CAFFEINE, "Caffeine")
     assert len(matches) == 3
+
+    for query in ("name=CAFFEINE", "formula=O2N4C8H10", "mass=194.0804"):
+        found = client.get(f"/api/v1/library/search?limit=50&{query}").json()
+        references = {row["identifier"]: row for row in found["references"]}
+        assert len(references) == min(found["total"], 50)
+        own = references[matches[0]["identifier"]]
+        assert own == {name: matches[0][name] for name in own}, query
 
     rows = [CAFFEINE, "CCn1c(=O)[nH]c2ncn(C)c2c1=O", "CCO"]
     p = [0.4, 0.35, 0.25]
@@ -152,6 +159,16 @@ def test_explain_search_and_decide(client: TestClient) -> None:
     traded = post(client, "trade-off", smiles=rows, probabilities=p, similarity="cosine")
     assert 0 <= traded["band"]["low"] <= traded["band"]["high"] <= 1
     assert traded["expected"] == decided["expected"]
+
+
+@pytest.mark.slow
+def test_structures_are_searched_by_similarity(client: TestClient) -> None:
+    for what, rows in (("database", "molecules"), ("library", "references")):
+        found = client.get(f"/api/v1/{what}/search", params={"smiles": CAFFEINE, "limit": 40})
+        similar = [row["similarity"] for row in found.json()[rows]]
+        assert found.json()[rows][0]["smiles"] == CAFFEINE
+        assert similar == sorted(similar, reverse=True)
+        assert (similar[0], similar[-1] < 1, found.json()["total"] > 40) == (1.0, True, True)
 
 
 ERRORS: list[tuple[str, dict[str, Any], int, str, str | None]] = [
@@ -225,8 +242,9 @@ def test_errors_of_the_body(client: TestClient, measured: str) -> None:
      ("name=a&database=x", "unknown_database"), ("smiles=" + "C" * 101, "smiles_too_long")],
 )  # fmt: skip
 def test_errors_of_searches(client: TestClient, query: str, code: str) -> None:
-    response = client.get(f"/api/v1/database/search?{query}")
-    assert response.json()["error"]["code"] == code
+    for what in ("database", "library"):
+        address = f"/api/v1/{what}/search?{query.replace('database', what)}"
+        assert client.get(address).json()["error"]["code"] == code.replace("database", what)
 
 
 def test_the_command_line_states_the_options() -> None:

@@ -293,6 +293,14 @@ class MoleculesResponse(BaseModel):
     molecules: list[dict[str, Any]]
 
 
+class ReferencesResponse(BaseModel):
+    """Reference spectra that were found; `total` counts those left out, too."""
+
+    library: str
+    total: int
+    references: list[dict[str, Any]]
+
+
 class MatchesResponse(BaseModel):
     """Reference spectra that are similar, the most similar first."""
 

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.core.errors import MzseekError
@@ -33,6 +33,23 @@ from mzseek.web.settings import ServerSettings
 
 # Options whose values are more than their type says, and need no file to be checked.
 _CHECKED = frozenset({"adduct", "ppm", "peak_ppm", "instrument", "elements", "columns"})
+
+
+class MoleculeQuery(NamedTuple):
+    """Molecules that are looked for.
+
+    Attributes
+    ----------
+    kind : str
+        Name, formula, mass or smiles.
+    query : str
+    ppm : float
+        Tolerance of a mass.
+    """
+
+    kind: str
+    query: str
+    ppm: float = 10.0
 
 
 class Services:
@@ -133,16 +150,25 @@ class Services:
         return await self.pool.call("explain", request.model_dump(mode="json"))
 
     async def search_database(
-        self, query: str, kind: str, limit: int = 50, *, database: str | None = None,
-        ppm: float = 10.0,
-    ) -> bytes:  # fmt: skip
-        """Look molecules up by name, formula, mass or smiles: `MoleculesResponse` as JSON."""
+        self, query: MoleculeQuery, limit: int = 50, database: str | None = None
+    ) -> bytes:
+        """Look molecules up: `MoleculesResponse` as JSON."""
         name = database or self.settings.default_database
         self._check_name(name, self.databases, "database")
-        if kind == "smiles":
-            self._check_smiles([query], "smiles")
-        request = {"query": query, "kind": kind, "limit": limit, "database": name, "ppm": ppm}
-        return await self.pool.call("search_database", request)
+        return await self._find("search_database", query, limit=limit, database=name)
+
+    async def find_references(
+        self, query: MoleculeQuery, limit: int = 50, library: str | None = None
+    ) -> bytes:
+        """Look reference spectra up: `ReferencesResponse` as JSON."""
+        if library is not None:
+            self._check_name(library, self.libraries, "library")
+        return await self._find("find_references", query, limit=limit, library=library)
+
+    async def _find(self, task: str, query: MoleculeQuery, **request: Any) -> bytes:
+        if query.kind == "smiles":
+            self._check_smiles([query.query], "smiles")
+        return await self.pool.call(task, query._asdict() | request)
 
     async def search_library(self, request: LibrarySearchRequest) -> bytes:
         """Search for similar reference spectra: `MatchesResponse` as JSON."""
