@@ -18,7 +18,9 @@ from urllib.request import urlopen
 import pytest
 from starlette.testclient import TestClient
 
+from mzseek.cli.commands.serve import serve
 from mzseek.client import Client, RefusedError
+from mzseek.core.errors import MzseekError, ServerError
 from mzseek.web.job_files import Lines, safe_name
 from mzseek.web.settings import ServerSettings
 from mzseek.web.store import Job, JobStore
@@ -260,6 +262,16 @@ def test_a_cluster_annotates_large_jobs_with_the_same_bytes(
     finally:
         ray.shutdown()
     assert made[0] == made[1]
+
+
+def test_a_cluster_needs_an_address_and_two_workers() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(ServerError, match="--address"):
+        serve(engine="ray")
+    with pytest.raises(ServerError, match="--workers 1, expected 2"):
+        serve(engine="ray", address="head:6379", workers=1)
+    with pytest.raises(MzseekError, match="engine 'local' has no address"):
+        serve(address="head:6379")
 
 
 @pytest.mark.slow

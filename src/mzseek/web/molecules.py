@@ -19,7 +19,6 @@ from mzseek.database.store import rows_with_text
 from mzseek.io import atomic_file
 
 FINGERPRINT = "morgan2"
-KINDS = ("name", "formula", "mass", "smiles")
 _NAMES = ("names", "identifiers")  # columns that are searched by name, the first ones first
 
 
@@ -53,7 +52,7 @@ class MoleculeTable:
         self.table, self._cache = table, cache
 
     def search(self, kind: str, query: str, ppm: float) -> Found:
-        """Find molecules by a kind of query, one of `KINDS`.
+        """Find molecules by name, formula, mass or smiles, the `kind` of query.
 
         Raises
         ------
