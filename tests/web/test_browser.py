@@ -336,8 +336,7 @@ def test_a_job_that_fails_says_why_and_keeps_what_was_filled_in(visit: Callable[
     wait_for_job(page, "failed")
     assert page.locator("#alert").inner_text().startswith("list.smi: is no list of molecules")
     page.locator("#again a").click()
-    page.locator("#list").wait_for()  # shown once the form is filled in again
-    assert page.input_value("#list") == "not a molecule"
+    sync_api.expect(page.locator("#list")).to_have_value("not a molecule")
     assert page.input_value("#precursor_mz") == "195.0877"
     bad, good = "BEGIN IONS\nEND IONS\n", f"BEGIN IONS\nPEPMASS=195.0877\n{PEAKS}\nEND IONS\n"
     page.fill("#peaks", bad + good)

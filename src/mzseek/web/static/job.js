@@ -115,6 +115,11 @@ function showDone(job) {
   if (only && !only.classList.contains("is-open")) only.querySelector("button.open").click();
 }
 
+function tryAgain(error) {
+  tell(error.message);
+  setTimeout(follow, RETRY);
+}
+
 async function follow() {
   let job;
   try {
@@ -125,11 +130,10 @@ async function follow() {
       by("again").hidden = false;
       return tell(error.message);
     }
-    tell(error.message);
-    return void setTimeout(follow, RETRY);
+    return tryAgain(error);
   }
   show(job);
-  await moreRows();
+  try { await moreRows(); } catch (error) { return tryAgain(error); }
   showFacts();
   if (FINAL.has(job.state)) return show(job);
   const events = new EventSource(`/api/v1/${path}/events`);
