@@ -70,11 +70,22 @@ class Client:
         charge: int | None = None, candidates: Sequence[str] | None = None, **options: Any,
     ) -> list[dict[str, Any]]:  # fmt: skip
         """Annotate a spectrum, or the spectra of a text (MGF and the like); one dict a feature."""
-        spectrum = {"text": peaks} if isinstance(peaks, str) else {"peaks": list(peaks)}
         given = {"precursor_mz": precursor_mz, "adduct": adduct, "charge": charge,
-                 "candidates": candidates, "options": options, **spectrum}  # fmt: skip
-        body = {name: value for name, value in given.items() if value is not None}
-        features: list[dict[str, Any]] = self.request("POST", "annotate", body)["features"]
+                 "candidates": candidates, "options": options}  # fmt: skip
+        features: list[dict[str, Any]] = self._of_spectra("annotate", peaks, given)["features"]
+        return features
+
+    def formulas(
+        self, peaks: Peaks | str, precursor_mz: float | None = None, *, ms1: Peaks | None = None,
+        adduct: str | None = None, charge: int | None = None, **options: Any,
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """Rank molecular formulas without a database; one dict a feature.
+
+        Peaks of the survey scan (``ms1``) give the isotope pattern.
+        """
+        given = {"precursor_mz": precursor_mz, "adduct": adduct, "charge": charge,
+                 "ms1": None if ms1 is None else list(ms1), "options": options}  # fmt: skip
+        features: list[dict[str, Any]] = self._of_spectra("formula", peaks, given)["features"]
         return features
 
     def submit(
@@ -136,6 +147,13 @@ class Client:
         data = None if body is None else json.dumps(body).encode()
         answer: dict[str, Any] = json.loads(self._send(method, path, data, "application/json"))
         return answer
+
+    def _of_spectra(
+        self, path: str, peaks: Peaks | str, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        spectra = {"text": peaks} if isinstance(peaks, str) else {"peaks": list(peaks)}
+        body = {name: value for name, value in given.items() if value is not None}
+        return self.request("POST", path, body | spectra)
 
     def _send(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> bytes:
         with self._open(method, path, body, kind) as response:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mzseek.core.errors import MzseekError
+from mzseek.core.errors import ClusterError, MzseekError
 from mzseek.database import Database, build_database
 from mzseek.database import build as parts
 from mzseek.database.negatives import Truth, mine
@@ -31,6 +31,12 @@ def test_engines_by_name() -> None:
         engine_named("dask")
     with pytest.raises(MzseekError, match="engine 'local' has no address"):
         engine_named("local", address="somewhere:6379")
+
+
+def test_a_cluster_that_is_not_there_is_named() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(ClusterError, match=r"no Ray cluster at 127\.0\.0\.1:1: "):
+        list(RayEngine(address="127.0.0.1:1").results(len, ["a"]))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import mzseek as mz
 from mzseek.decision import regret
 from mzseek.export.json_array import annotation_object
 from mzseek.export.report import row_data
+from mzseek.formulas import rank_formulas
 from mzseek.web.models import Options, command_line
 
 from .conftest import CAFFEINE, PEAKS, SPECTRUM, submit, wait
@@ -55,6 +56,60 @@ def test_api_command_line_and_python_agree(
 
 
 @pytest.mark.slow
+def test_formulas_of_api_command_line_and_python_agree(
+    client: TestClient, measured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "END IONS\n".join(measured.split("END IONS\n")[:2]) + "END IONS\n"
+    options = {"ppm": 5, "elements": "CHNOPS", "top": 4}
+    answer = post(client, "formula", text=text, options=options)
+    assert answer["command"] == (
+        "mzseek formula spectra.mgf --ppm 5 --elements CHNOPS --top 4 --out formulas.tsv"
+    )
+    monkeypatch.chdir(tmp_path)
+    Path("spectra.mgf").write_text(text)
+    command = [sys.executable, "-m", *answer["command"].split()]
+    assert subprocess.run(command, check=False).returncode == 0
+    table = Path("formulas.tsv").read_text().splitlines()
+    rows = [dict(zip(table[0].split("\t"), line.split("\t"), strict=True)) for line in table[1:]]
+    found = [
+        (feature["feature"], feature["found"], formula)
+        for feature in answer["features"]
+        for formula in feature["formulas"]
+    ]
+    assert len(rows) == len(found) > 4
+    for row, (name, number, formula) in zip(rows, found, strict=True):
+        assert [row["feature"], int(row["found"])] == [name, number]
+        for key in ("molecularFormula", "adduct"):
+            assert row[key] == formula[key]
+        assert float(row["probability"]) == pytest.approx(formula["probability"], rel=1e-4)
+        assert float(row["errorPpm"]) == pytest.approx(formula["errorPpm"], abs=0.006)
+        assert float(row["explainedIntensity"]) == pytest.approx(
+            formula["explainedIntensity"], abs=1e-4
+        )
+    spectra = list(mz.read_spectra("spectra.mgf"))
+    expected = rank_formulas(spectra[0], ppm=5, elements=("C", "H", "N", "O", "P", "S"), top=4)
+    first = answer["features"][0]["formulas"]
+    assert [formula["probability"] for formula in first] == [
+        ranked.probability for ranked in expected
+    ]
+
+
+def test_formulas_have_their_evidence(client: TestClient) -> None:
+    pattern = [[195.0877, 100.0], [196.0907, 9.8]]
+    answer = post(client, "formula", **SPECTRUM, ms1=pattern, options={"top": 3})
+    (feature,) = answer["features"]
+    first = feature["formulas"][0]
+    assert (first["molecularFormula"], first["adduct"]) == ("C8H10N4O2", "[M+H]+")
+    assert len(feature["formulas"]) == 3 <= feature["found"]
+    assert 0.5 < first["probability"] <= 1
+    assert abs(first["errorPpm"]) < 1
+    assert first["explainedIntensity"] > 0.9
+    assert first["isotopeScore"] is not None
+    without = post(client, "formula", **SPECTRUM)["features"][0]["formulas"]
+    assert {formula["isotopeScore"] for formula in without} == {None}
+
+
+@pytest.mark.slow
 def test_peaks_are_a_spectrum_of_mgf(client: TestClient) -> None:
     spectrum = mz.Spectrum(
         *map(np.array, zip(*PEAKS, strict=True)), 195.0877, "[M+H]+", 1, "spectrum"
@@ -84,8 +139,15 @@ def test_explain_search_and_decide(client: TestClient) -> None:
         found = client.get(f"/api/v1/database/search?{query}").json()
         assert CAFFEINE in [molecule["smiles"] for molecule in found["molecules"]], query
     matches = post(client, "library/search", **SPECTRUM, ppm=10, limit=3)["matches"]
-    assert matches[0]["smiles"] == CAFFEINE
+    assert (matches[0]["smiles"], matches[0]["name"]) == (CAFFEINE, "Caffeine")
     assert len(matches) == 3
+
+    for query in ("name=CAFFEINE", "formula=O2N4C8H10", "mass=194.0804"):
+        found = client.get(f"/api/v1/library/search?limit=50&{query}").json()
+        references = {row["identifier"]: row for row in found["references"]}
+        assert len(references) == min(found["total"], 50)
+        own = references[matches[0]["identifier"]]
+        assert own == {name: matches[0][name] for name in own}, query
 
     rows = [CAFFEINE, "CCn1c(=O)[nH]c2ncn(C)c2c1=O", "CCO"]
     p = [0.4, 0.35, 0.25]
@@ -97,6 +159,16 @@ def test_explain_search_and_decide(client: TestClient) -> None:
     traded = post(client, "trade-off", smiles=rows, probabilities=p, similarity="cosine")
     assert 0 <= traded["band"]["low"] <= traded["band"]["high"] <= 1
     assert traded["expected"] == decided["expected"]
+
+
+@pytest.mark.slow
+def test_structures_are_searched_by_similarity(client: TestClient) -> None:
+    for what, rows in (("database", "molecules"), ("library", "references")):
+        found = client.get(f"/api/v1/{what}/search", params={"smiles": CAFFEINE, "limit": 40})
+        similar = [row["similarity"] for row in found.json()[rows]]
+        assert found.json()[rows][0]["smiles"] == CAFFEINE
+        assert similar == sorted(similar, reverse=True)
+        assert (similar[0], similar[-1] < 1, found.json()["total"] > 40) == (1.0, True, True)
 
 
 ERRORS: list[tuple[str, dict[str, Any], int, str, str | None]] = [
@@ -116,6 +188,13 @@ ERRORS: list[tuple[str, dict[str, Any], int, str, str | None]] = [
     ("annotate", {**SPECTRUM, "candidates": ["C"] * 6}, 413, "too_many_candidates", "candidates"),
     ("annotate", {**SPECTRUM, "candidates": ["C" * 101]}, 413, "smiles_too_long", "candidates"),
     ("annotate", {**SPECTRUM, "candidates": ["not a molecule"]}, 415, "unsupported_format", None),
+    ("formula", {"peaks": PEAKS}, 422, "invalid", "precursor_mz"),
+    ("formula", {**SPECTRUM, "options": {"elements": "CHUx"}}, 422, "bad_option",
+     "options.elements"),
+    ("formula", {**SPECTRUM, "options": {"objective": "hit"}}, 422, "invalid",
+     "options.objective"),
+    ("formula", {**SPECTRUM, "ms1": [[100.0, 1.0]] * 51}, 413, "too_many_peaks", "ms1"),
+    ("formula", {"text": "BEGIN IONS\nEND IONS\n", "ms1": PEAKS}, 422, "invalid", "ms1"),
     ("explain", {**SPECTRUM, "smiles": "C1"}, 422, "bad_molecule", "smiles"),
     ("explain", {**SPECTRUM, "smiles": "C", "adduct": "[M+Q]+"}, 422, "bad_spectrum", "adduct"),
     ("decide", {"smiles": ["C"], "probabilities": [0]}, 422, "bad_probabilities", "probabilities"),
@@ -163,8 +242,9 @@ def test_errors_of_the_body(client: TestClient, measured: str) -> None:
      ("name=a&database=x", "unknown_database"), ("smiles=" + "C" * 101, "smiles_too_long")],
 )  # fmt: skip
 def test_errors_of_searches(client: TestClient, query: str, code: str) -> None:
-    response = client.get(f"/api/v1/database/search?{query}")
-    assert response.json()["error"]["code"] == code
+    for what in ("database", "library"):
+        address = f"/api/v1/{what}/search?{query.replace('database', what)}"
+        assert client.get(address).json()["error"]["code"] == code.replace("database", what)
 
 
 def test_the_command_line_states_the_options() -> None:

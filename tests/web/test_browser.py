@@ -336,8 +336,7 @@ def test_a_job_that_fails_says_why_and_keeps_what_was_filled_in(visit: Callable[
     wait_for_job(page, "failed")
     assert page.locator("#alert").inner_text().startswith("list.smi: is no list of molecules")
     page.locator("#again a").click()
-    page.locator("#list").wait_for()  # shown once the form is filled in again
-    assert page.input_value("#list") == "not a molecule"
+    sync_api.expect(page.locator("#list")).to_have_value("not a molecule")
     assert page.input_value("#precursor_mz") == "195.0877"
     bad, good = "BEGIN IONS\nEND IONS\n", f"BEGIN IONS\nPEPMASS=195.0877\n{PEAKS}\nEND IONS\n"
     page.fill("#peaks", bad + good)
@@ -403,6 +402,12 @@ def test_molecules_and_reference_spectra_are_found(visit: Callable[..., Any]) ->
         submit(page, "molecules")
         page.locator("#list td", has_text="Caffeine").first.wait_for()
         page.evaluate("() => document.getElementById('list').replaceChildren()")
+    choose(page, "by", "name")
+    page.select_option("#place", "library/")
+    page.fill("#query", "caffeine")
+    submit(page, "molecules")
+    page.locator("#list svg.spectrum").wait_for()
+    page.locator("#list td", has_text="Caffeine").first.wait_for()
     choose(page, "by", "formula")
     page.fill("#query", "Q9")
     submit(page, "molecules")

@@ -10,6 +10,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -17,7 +18,9 @@ from urllib.request import urlopen
 import pytest
 from starlette.testclient import TestClient
 
+from mzseek.cli.commands.serve import serve
 from mzseek.client import Client, RefusedError
+from mzseek.core.errors import MzseekError, ServerError
 from mzseek.web.job_files import Lines, safe_name
 from mzseek.web.settings import ServerSettings
 from mzseek.web.store import Job, JobStore
@@ -237,6 +240,54 @@ def served(folder: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 
 @pytest.mark.slow
+def test_a_cluster_annotates_large_jobs_with_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr("mzseek.web.jobs._SMALL_JOB", 5_000)
+    context = ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    address = context.address_info["gcs_address"]
+    limits = replace(LIMITS, job_spectra=100)
+    text = copies(70)
+    try:
+        made = []
+        for cluster in (None, address):
+            folder = tmp_path / str(len(made))
+            settings = ServerSettings(data_dir=folder, limits=limits, cluster=cluster)
+            with running(settings) as client:
+                job = submit(client, text, data={"options": '{"top": 2}'})
+                small = submit(client, copies(1))
+                assert [wait(client, id, 200)["state"] for id in (small, job)] == ["done", "done"]
+                made.append(client.get(f"/api/v1/jobs/{job}/results/tsv").content)
+    finally:
+        ray.shutdown()
+    assert made[0] == made[1]
+
+
+def test_a_cluster_needs_an_address_and_two_workers() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(ServerError, match="--address"):
+        serve(engine="ray")
+    with pytest.raises(ServerError, match="--workers 1, expected 2"):
+        serve(engine="ray", address="head:6379", workers=1)
+    with pytest.raises(MzseekError, match="engine 'local' has no address"):
+        serve(address="head:6379")
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setattr("mzseek.web.jobs._SMALL_JOB", 5_000)
+    limits = replace(LIMITS, job_spectra=100)
+    settings = ServerSettings(data_dir=tmp_path, limits=limits, cluster="127.0.0.1:1")
+    with running(settings) as client:
+        job = wait(client, submit(client, copies(70)), 200)
+    assert (job["state"], job["error"]["code"]) == ("failed", "unavailable")
+
+
+@pytest.mark.slow
 def test_a_killed_server_loses_no_job(tmp_path: Path) -> None:
     (tmp_path / "s.mgf").write_text(copies(30))
     data = tmp_path / "data"
@@ -261,6 +312,8 @@ def test_a_killed_server_loses_no_job(tmp_path: Path) -> None:
             client.job("unknown")
         assert (refused.value.status, refused.value.code) == (404, "no_such_job")
         (feature,) = client.annotate([(138.0662, 1.0)], 195.0877, adduct="[M+H]+")
+        (ranked,) = client.formulas([(138.0662, 1.0)], 195.0877, adduct="[M+H]+", top=2)
+        assert len(ranked["formulas"]) == 2
         assert feature["candidates"]
         client.delete(jobs[1])
         server.send_signal(signal.SIGTERM)

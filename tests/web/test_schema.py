@@ -79,7 +79,13 @@ def test_every_operation_documents_its_errors_with_examples(client: TestClient) 
                     examples = response["content"]["application/json"]["examples"]
                     documented |= set(examples)
     assert documented == set(CODES) - {"method_not_allowed"}
-    for name in ("AnnotateRequest", "ExplainRequest", "DecideRequest", "LibrarySearchRequest"):
+    for name in (
+        "AnnotateRequest",
+        "FormulaRequest",
+        "ExplainRequest",
+        "DecideRequest",
+        "LibrarySearchRequest",
+    ):
         assert document["components"]["schemas"][name]["examples"]
 
 
@@ -96,6 +102,7 @@ def test_examples_of_the_schema_work(client: TestClient) -> None:
     document = client.get("/api/v1/openapi.json").json()
     schemas = document["components"]["schemas"]
     for path, name in {"annotate": "AnnotateRequest", "explain": "ExplainRequest",
+                       "formula": "FormulaRequest",
                        "decide": "DecideRequest", "trade-off": "TradeOffRequest",
                        "library/search": "LibrarySearchRequest"}.items():  # fmt: skip
         for example in schemas[name]["examples"]:

@@ -104,6 +104,10 @@ class KilledError(MzseekError):
     """A worker process that was killed from outside, by a user or for lack of memory."""
 
 
+class ClusterError(MzseekError):
+    """A cluster that cannot be reached."""
+
+
 class SpectrumError(RecordError):
     """A record that is no usable tandem spectrum."""
 

@@ -3,7 +3,7 @@
 import os
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -159,6 +159,28 @@ def rows_of(text: str, index: Entries) -> npt.NDArray[np.int64]:
     start = np.searchsorted(index, first, side="left")
     end = np.searchsorted(index, first | _ROWS, side="right")
     return (index[start:end] & _ROWS).astype(np.int64)
+
+
+def rows_with_text(tables: Iterable[pa.Table], text: str, column: str = "names") -> list[int]:
+    """Return the rows with a text in a list that holds `text`, those of the shortest first.
+
+    Rows are counted through all tables.
+    """
+    wanted = " ".join(text.split()).lower()
+    if not wanted:
+        raise DatabaseError("the name is empty, expected some letters of one")
+    found: dict[int, tuple[int, int]] = {}  # by row: length of the shortest text, and the row
+    start = 0
+    for table in tables:
+        lists = table[column].combine_chunks()
+        flat, parents = pc.list_flatten(lists), pc.list_parent_indices(lists)
+        matching = pc.match_substring(flat, wanted, ignore_case=True)
+        lengths = pc.utf8_length(flat.filter(matching)).to_pylist()
+        for row, length in zip(parents.filter(matching).to_pylist(), lengths, strict=True):
+            key = (length, start + row)
+            found[start + row] = min(found.get(start + row, key), key)
+        start += table.num_rows
+    return [row for row, _ in sorted(found.items(), key=lambda item: item[1])]
 
 
 def _mass(formula: str) -> float:
@@ -465,21 +487,7 @@ class Database:
 
         Molecules whose name is the text itself come first, then those of the shortest names.
         """
-        text = " ".join(name.split()).lower()
-        if not text:
-            raise DatabaseError("the name is empty, expected some letters of one")
-        found: dict[int, tuple[int, int]] = {}  # by row: length of the shortest name, and the row
-        start = 0
-        for batch in self.batches(["names"]):
-            names = batch["names"].combine_chunks()
-            flat, parents = pc.list_flatten(names), pc.list_parent_indices(names)
-            matching = pc.match_substring(flat, text, ignore_case=True)
-            lengths = pc.utf8_length(flat.filter(matching)).to_pylist()
-            for row, length in zip(parents.filter(matching).to_pylist(), lengths, strict=True):
-                key = (length, start + row)
-                found[start + row] = min(found.get(start + row, key), key)
-            start += batch.num_rows
-        ranked = [row for row, _ in sorted(found.items(), key=lambda item: item[1])]
+        ranked = rows_with_text(self.batches(["names"]), name)
         table = self.rows(np.array(ranked[:count], np.int64))
         return Matches(table, len(ranked))
 

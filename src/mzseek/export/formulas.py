@@ -121,8 +121,7 @@ def _write(
     try:
         if stream:
             stream.write(line(COLUMNS))
-        work = _Ranking(annotator.config, top)
-        for feature, result in _results(work, features, jobs):
+        for feature, result in ranked_features(annotator.config, features, top, jobs):
             done += 1
             progress("features", done, len(features))
             if isinstance(result, SkippedFeature):
@@ -161,10 +160,11 @@ class _Ranking:
         return results
 
 
-def _results(
-    work: _Ranking, features: Features, jobs: int | None
+def ranked_features(
+    config: AnnotateConfig, features: Features, top: int, jobs: int | None = None
 ) -> Iterator[tuple[Feature, FeatureFormulas | SkippedFeature]]:
     """Yield each feature with its formulas; many features are ranked by worker processes."""
+    work = _Ranking(config, top)
     batches: list[list[Feature]] = []
 
     def dealt() -> Iterator[list[Feature]]:

@@ -88,7 +88,9 @@ def annotation_object(annotation: Annotation) -> Any:
             ],
             "class": annotation.compound_class and _class_object(annotation.compound_class),
             "formulas": [
-                _formula_object(annotation, formula, rank)
+                formula_object(
+                    formula, rank, probabilityAmongCandidates=annotation.among_candidates(formula)
+                )
                 for rank, formula in enumerate(annotation.formulas, 1)
             ],
             "proposals": [
@@ -144,13 +146,14 @@ def _candidate_object(annotation: Annotation, candidate: Candidate, rank: int) -
     }
 
 
-def _formula_object(annotation: Annotation, formula: RankedFormula, rank: int) -> dict[str, Any]:
+def formula_object(formula: RankedFormula, rank: int, **probabilities: Any) -> dict[str, Any]:
+    """Return a formula as plain data, with what other probabilities it has."""
     return {
         "rank": rank,
         "molecularFormula": formula.formula,
         "adduct": formula.adduct,
         "probability": formula.probability,
-        "probabilityAmongCandidates": annotation.among_candidates(formula),
+        **probabilities,
         "mass": formula.mass,
         "errorPpm": formula.error_ppm,
         "explainedIntensity": formula.explained,

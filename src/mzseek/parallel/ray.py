@@ -1,10 +1,11 @@
 """Process batches on a Ray cluster, and choose an engine by name."""
 
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from mzseek.core.errors import MzseekError, require
+from mzseek.core.errors import ClusterError, MzseekError, require
 from mzseek.core.registry import check_name
 from mzseek.parallel.engine import (
     Channel,
@@ -18,6 +19,8 @@ from mzseek.parallel.engine import (
     silent,
 )
 from mzseek.parallel.processes import LocalEngine
+
+_CONNECTING = 5.0  # seconds
 
 Batch = TypeVar("Batch")
 Result = TypeVar("Result")
@@ -81,6 +84,7 @@ class RayEngine(Engine):
         ray = _ray()
         started = not ray.is_initialized()
         if started:
+            _check_address(self.address)
             try:
                 ray.init(
                     address=self.address, num_cpus=None if self.address else self.jobs,
@@ -88,7 +92,7 @@ class RayEngine(Engine):
                 )  # fmt: skip
             except (ConnectionError, RuntimeError, ValueError) as error:
                 reason = str(error).splitlines()[0]
-                raise MzseekError(f"no Ray cluster at {self.address}: {reason}") from error
+                raise ClusterError(f"no Ray cluster at {self.address}: {reason}") from error
         try:
             yield ray
         finally:
@@ -124,6 +128,17 @@ class RayEngine(Engine):
         finally:
             for ref in begun:
                 ray.cancel(ref, force=True)
+
+
+def _check_address(address: str | None) -> None:
+    """Refuse an address at which nothing listens: Ray would wait minutes, and end the process."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECTING).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(f"no Ray cluster at {address}: {error}") from error
 
 
 def _ray() -> Any:

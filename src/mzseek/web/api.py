@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Path, Query, Request, Response, UploadFile
@@ -22,6 +23,8 @@ from mzseek.web.models import (
     DecideResponse,
     ExplainRequest,
     ExplainResponse,
+    FormulaRequest,
+    FormulaResponse,
     HealthResponse,
     InfoResponse,
     JobCreated,
@@ -31,11 +34,12 @@ from mzseek.web.models import (
     MatchesResponse,
     MoleculesResponse,
     Options,
+    ReferencesResponse,
     RowsResponse,
     TradeOffRequest,
     TradeOffResponse,
 )
-from mzseek.web.services import Services
+from mzseek.web.services import MoleculeQuery, Services
 
 _ALWAYS = (400, 401, 403)
 _COMPUTED = responses(*_ALWAYS, 404, 413, 415, 422, 503)
@@ -68,6 +72,11 @@ def _add_single_requests(router: APIRouter, services: Services) -> None:
         """Annotate a few spectra at once; for many, submit a job."""
         return _made(await services.annotate(request))
 
+    @router.post("/formula", response_model=FormulaResponse, **more)
+    async def formula(request: FormulaRequest) -> Response:
+        """Rank the molecular formulas behind a few spectra, without a database."""
+        return _made(await services.formula(request))
+
     @router.post("/explain", response_model=ExplainResponse, **more)
     async def explain(request: ExplainRequest) -> Response:
         """Explain the peaks of a spectrum by fragments of a molecule."""
@@ -87,20 +96,16 @@ def _add_single_requests(router: APIRouter, services: Services) -> None:
 def _add_searches(router: APIRouter, services: Services) -> None:
     limits = services.settings.limits
     text = Query(max_length=10_000)
+    named = Query(max_length=200)
+    few = Query(ge=1, le=limits.rows)
 
-    @router.get(
-        "/database/search", response_model=MoleculesResponse, responses=_COMPUTED, tags=["search"]
-    )
-    async def search_database(
-        database: Annotated[str | None, Query(max_length=200)] = None,
+    def wanted(
         name: Annotated[str | None, text] = None,
         formula: Annotated[str | None, text] = None,
         mass: Annotated[float | None, Query(gt=0, le=1e6, allow_inf_nan=False)] = None,
         smiles: Annotated[str | None, text] = None,
         ppm: Annotated[float, Query(ge=0, le=1_000, allow_inf_nan=False)] = 10.0,
-        limit: Annotated[int, Query(ge=1, le=limits.rows)] = 50,
-    ) -> Response:
-        """Look molecules up by one of name, formula, mass and smiles (similarity)."""
+    ) -> MoleculeQuery:
         by = {"name": name, "formula": formula, "mass": mass, "smiles": smiles}
         given = {kind: str(value) for kind, value in by.items() if value is not None}
         if len(given) != 1:
@@ -108,15 +113,31 @@ def _add_searches(router: APIRouter, services: Services) -> None:
         kind, query = next(iter(given.items()))
         if not query.strip():
             raise ApiError("bad_query", f"the {kind} is empty", kind)
-        try:
-            found = await services.search_database(query, kind, limit, database=database, ppm=ppm)
-        except ApiError as error:
-            raise ApiError(error.code, error.message, error.field or kind) from error
-        return _made(found)
+        return MoleculeQuery(kind, query, ppm)
 
-    @router.post(
-        "/library/search", response_model=MatchesResponse, responses=_COMPUTED, tags=["search"]
-    )
+    more: dict[str, Any] = {"responses": _COMPUTED, "tags": ["search"]}
+
+    @router.get("/database/search", response_model=MoleculesResponse, **more)
+    async def search_database(
+        query: Annotated[MoleculeQuery, Depends(wanted)],
+        database: Annotated[str | None, named] = None,
+        limit: Annotated[int, few] = 50,
+    ) -> Response:
+        """Look molecules up by one of name, formula, mass and smiles (similarity)."""
+        with _about(query.kind):
+            return _made(await services.search_database(query, limit, database))
+
+    @router.get("/library/search", response_model=ReferencesResponse, **more)
+    async def find_references(
+        query: Annotated[MoleculeQuery, Depends(wanted)],
+        library: Annotated[str | None, named] = None,
+        limit: Annotated[int, few] = 50,
+    ) -> Response:
+        """Look reference spectra up by name, formula, mass or smiles of their molecule."""
+        with _about(query.kind):
+            return _made(await services.find_references(query, limit, library))
+
+    @router.post("/library/search", response_model=MatchesResponse, **more)
     async def search_library(request: LibrarySearchRequest) -> Response:
         """Search for the reference spectra that are most similar to a spectrum."""
         return _made(await services.search_library(request))
@@ -130,6 +151,15 @@ def _add_searches(router: APIRouter, services: Services) -> None:
             default_database=settings.default_database, libraries=list(services.libraries),
             limits=vars(settings.limits),
         )  # fmt: skip
+
+
+@contextmanager
+def _about(field: str) -> Iterator[None]:
+    """Name the field that an error is about, where it does not say so."""
+    try:
+        yield
+    except ApiError as error:
+        raise ApiError(error.code, error.message, error.field or field) from error
 
 
 def _owner(request: Request) -> str | None:

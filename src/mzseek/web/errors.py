@@ -8,6 +8,7 @@ from mzseek.core.errors import (
     AdductError,
     AnnotationError,
     BundleError,
+    ClusterError,
     DatabaseError,
     DecisionError,
     InputError,
@@ -59,7 +60,7 @@ CODES: dict[str, Code] = {
     "timeout": Code(503, "The request took longer than the server allows."),
     "worker_lost": Code(503, "A worker process ended while it worked on the request."),
     "quota_exceeded": Code(503, "The jobs of the server take all the room they may."),
-    "unavailable": Code(503, "The model, a database or a library cannot be opened."),
+    "unavailable": Code(503, "The model, a database, a library or the cluster cannot be used."),
 }
 _OF_ERRORS: tuple[tuple[type[MzseekError], str, str | None], ...] = (
     (AdductError, "bad_adduct", "adduct"),
@@ -72,6 +73,7 @@ _OF_ERRORS: tuple[tuple[type[MzseekError], str, str | None], ...] = (
     (DatabaseError, "bad_query", None),
     (LibraryError, "bad_query", None),
     (BundleError, "unavailable", None),
+    (ClusterError, "unavailable", None),
 )
 
 

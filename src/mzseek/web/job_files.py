@@ -82,6 +82,7 @@ FORMATS: Mapping[str, Format] = {
     "summary": Format("summary.tsv"),
     "tsv": Format("candidates.tsv"),
     "peaks": Format("peaks.tsv"),
+    "proposals": Format("proposals.tsv"),
     "skipped": Format("skipped.tsv"),
     "json": Format(JSON),
     "mztab": Format("annotations.mztab"),

@@ -323,9 +323,10 @@ class Jobs:
         if self.pool is None:
             return
         for job in self.store.of_state(QUEUED):
-            most = _SMALL_JOBS if job.bytes < _SMALL_JOB else _OPEN_JOBS
+            is_large = job.bytes >= _SMALL_JOB
+            most = _OPEN_JOBS if is_large else _SMALL_JOBS
             folder = str(self.folder(job.id).path)
-            if self.pool.open_job(job.id, folder, job.options, most):
+            if self.pool.open_job(job.id, folder, job.options, most, is_large=is_large):
                 self.store.update(job.id, state=RUNNING, started=job.started or time.time())
                 self._notify(job.id)
 

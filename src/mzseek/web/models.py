@@ -28,7 +28,25 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Options(_Strict):
+class FormulaOptions(_Strict):
+    """Settings of the ranking of formulas."""
+
+    adduct: tuple[Text, ...] = Field((), max_length=20, description=_MEANINGS["adduct"])
+    ppm: Positive | Text | None = _option(None, "ppm")
+    instrument: Text | None = _option(None, "instrument")
+    recalibrate: Literal["auto", "off"] = _option("auto", "recalibrate")
+    elements: Text = _option("CHNOPSFClBrI", "elements")
+    group: Text = _option("id", "group")
+    rt_window: Annotated[FiniteFloat, Field(ge=0)] = _option(10.0, "rt_window")
+    rt_unit: Literal["s", "min"] | None = _option(None, "rt_unit")
+    top: Annotated[int, Field(ge=1, le=1_000)] = Field(10, description="Formulas of a feature.")
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, as JSON."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Options(FormulaOptions):
     """Settings of an annotation: fields of `AnnotateConfig` that name no file of the server.
 
     ``database`` and ``library`` are names that `GET /api/v1/info` lists.
@@ -39,11 +57,7 @@ class Options(_Strict):
         None, description="Names of libraries of the server; all of them by default."
     )
     objective: Objective = _option("hit", "objective")
-    adduct: tuple[Text, ...] = Field((), max_length=20, description=_MEANINGS["adduct"])
-    ppm: Positive | Text | None = _option(None, "ppm")
     peak_ppm: Positive | Text | None = _option(None, "peak_ppm")
-    instrument: Text | None = _option(None, "instrument")
-    recalibrate: Literal["auto", "off"] = _option("auto", "recalibrate")
     clean: Literal["auto", "off"] = _option("auto", "clean")
     coverage: Annotated[FiniteFloat, Field(gt=0, lt=1)] = _option(0.9, "coverage")
     expected_in_database: Annotated[FiniteFloat, Field(ge=0, le=1)] | None = _option(
@@ -53,9 +67,6 @@ class Options(_Strict):
     keep_mass_mismatches: bool = _option(False, "keep_mass_mismatches")
     formulas: dict[Text, Text] = Field({}, description="Formula by feature, where it is known.")
     prior: Literal["none", "learned"] = _option("none", "prior")
-    group: Text = _option("id", "group")
-    rt_window: Annotated[FiniteFloat, Field(ge=0)] = _option(10.0, "rt_window")
-    rt_unit: Literal["s", "min"] | None = _option(None, "rt_unit")
     max_candidates: Annotated[int, Field(ge=1, le=100_000)] = _option(5_000, "max_candidates")
     top: Annotated[int, Field(ge=1, le=10_000)] = _option(100, "top")
     smiles_column: Text | None = _option(None, "smiles_column")
@@ -63,12 +74,7 @@ class Options(_Strict):
     columns: tuple[Text, ...] = Field((), max_length=40, description=_MEANINGS["columns"])
     class_confidence: Annotated[FiniteFloat, Field(gt=0, le=1)] = _option(0.7, "class_confidence")
     rank_formulas: bool = _option(True, "rank_formulas")
-    elements: Text = _option("CHNOPSFClBrI", "elements")
     propose: Annotated[int, Field(ge=0, le=200)] = _option(0, "propose")
-
-    def given(self) -> dict[str, Any]:
-        """Return the options that were given, as JSON."""
-        return self.model_dump(mode="json", exclude_unset=True)
 
 
 class SpectrumFields(_Strict):
@@ -102,6 +108,25 @@ class AnnotateRequest(SpectrumFields):
     candidates: list[str] | None = Field(
         None, description="SMILES: the only candidates, instead of those of a database."
     )
+
+
+class FormulaRequest(SpectrumFields):
+    """A spectrum whose molecular formula is sought, without a database."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"peaks": _PEAKS, "precursor_mz": 195.0877, "adduct": "[M+H]+",
+                 "ms1": [[195.0877, 100], [196.0907, 10]], "options": {"ppm": 5, "top": 3}}
+            ]
+        }
+    )  # fmt: skip
+    ms1: list[tuple[FiniteFloat, FiniteFloat]] | None = Field(
+        None,
+        description="Peaks of the survey scan, for the isotope pattern. A text has them in "
+        "records of its own.",
+    )
+    options: FormulaOptions = FormulaOptions.model_validate({})
 
 
 class ExplainRequest(SpectrumFields):
@@ -182,6 +207,24 @@ class AnnotateResponse(BaseModel):
     command: str = Field(description="The command line that gives the same annotations.")
 
 
+class FeatureFormulas(BaseModel):
+    """The formulas of a feature: those of `formulas` in `annotations.json`."""
+
+    feature: str
+    ionMass: float = Field(description="m/z of the precursor.")
+    found: int = Field(description="Formulas that were compared, of all ions tried.")
+    formulas: list[dict[str, Any]] = Field(description="The most probable first.")
+    notes: list[str] = Field(description="Why there are none, or which ions were left out.")
+
+
+class FormulaResponse(BaseModel):
+    """Ranked formulas."""
+
+    features: list[FeatureFormulas]
+    skipped: list[SkippedRecord]
+    command: str = Field(description="The command line that gives the same formulas.")
+
+
 class Progress(BaseModel):
     """How far a job is: features; the total is null until all spectra are read."""
 
@@ -248,6 +291,14 @@ class MoleculesResponse(BaseModel):
     database: str
     total: int
     molecules: list[dict[str, Any]]
+
+
+class ReferencesResponse(BaseModel):
+    """Reference spectra that were found; `total` counts those left out, too."""
+
+    library: str
+    total: int
+    references: list[dict[str, Any]]
 
 
 class MatchesResponse(BaseModel):
@@ -323,8 +374,30 @@ def command_line(
         words += ["--model", Path(model).name]
     if formulas := given.pop("formulas", None):
         words += ["--formulas", f"TABLE-OF-{len(formulas)}-FORMULAS.tsv"]
+    return shlex.join([*words, *_words(given), "--out", out])
+
+
+def formula_command_line(inputs: Sequence[str], options: Mapping[str, Any]) -> str:
+    """Return the command that ranks formulas in the same way.
+
+    Examples
+    --------
+    >>> formula_command_line(["a.mgf"], {"ppm": 5.0, "top": 100})
+    'mzseek formula a.mgf --ppm 5 --top 100 --out formulas.tsv'
+    """
+    given = dict(options)
+    top = given.pop("top", None)
+    more = [] if top is None else ["--top", str(top)]
+    return shlex.join(
+        ["mzseek", "formula", *inputs, *_words(given), *more, "--out", "formulas.tsv"]
+    )
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Return options of a command, those left out that have their default."""
+    words: list[str] = []
     for setting in SETTINGS:
-        value, option = given.get(setting.name), "--" + setting.name.replace("_", "-")
+        value, option = options.get(setting.name), "--" + setting.name.replace("_", "-")
         if value is None or value == setting.default:
             continue
         if isinstance(value, bool):
@@ -332,4 +405,4 @@ def command_line(
             continue
         for each in value if isinstance(value, list | tuple) else [value]:
             words += [option, f"{each:g}" if isinstance(each, float) else str(each)]
-    return shlex.join([*words, "--out", out])
+    return words

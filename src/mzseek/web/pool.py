@@ -55,7 +55,8 @@ class Pool:
     """The workers of a server.
 
     Single requests go to the first worker that is free; where there are several workers, the first
-    has no jobs, so that a request waits for no feature of a job.
+    has no jobs, so that a request waits for no feature of a job. With a cluster, the first worker
+    does all but large jobs, which the others have one each of.
 
     Parameters
     ----------
@@ -134,15 +135,24 @@ class Pool:
             with contextlib.suppress(ValueError):  # the client may be gone before its turn
                 self._waiting.remove(task)
 
-    def open_job(self, id: str, folder: str, options: Mapping[str, Any], most: int) -> bool:
+    def open_job(
+        self, id: str, folder: str, options: Mapping[str, Any], most: int, *, is_large: bool
+    ) -> bool:
         """Give a job to the worker with the fewest; return False if all have so many."""
+        cluster = self.settings.cluster if is_large else None
         for_jobs = self._workers[1:] or self._workers
+        if cluster is not None:
+            most = 1
+        elif self.settings.cluster is not None:
+            for_jobs = self._workers[:1]
         ready = [worker for worker in for_jobs if worker.is_ready and len(worker.jobs) < most]
         if not ready:
             return False
         worker = min(ready, key=lambda worker: len(worker.jobs))
         worker.jobs.add(id)
-        worker.send({"do": "job", "id": id, "folder": folder, "options": dict(options)})
+        worker.send(
+            {"do": "job", "id": id, "folder": folder, "options": dict(options), "cluster": cluster}
+        )
         return True
 
     def cancel_job(self, id: str) -> None:
@@ -163,7 +173,7 @@ class Pool:
                 self._kill(worker, "a job did not stop")
 
     def _dispatch(self) -> None:
-        for worker in self._workers:
+        for worker in self._workers if self.settings.cluster is None else self._workers[:1]:
             while self._waiting and worker.is_ready and worker.task is None:
                 task = self._waiting.popleft()
                 if task.result.done():

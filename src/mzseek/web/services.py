@@ -5,10 +5,10 @@ import json
 import shutil
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mzseek.annotation.config import AnnotateConfig
 from mzseek.core.errors import MzseekError
@@ -20,6 +20,8 @@ from mzseek.web.models import (
     AnnotateRequest,
     DecideRequest,
     ExplainRequest,
+    FormulaOptions,
+    FormulaRequest,
     LibrarySearchRequest,
     Options,
     SpectrumFields,
@@ -31,6 +33,23 @@ from mzseek.web.settings import ServerSettings
 
 # Options whose values are more than their type says, and need no file to be checked.
 _CHECKED = frozenset({"adduct", "ppm", "peak_ppm", "instrument", "elements", "columns"})
+
+
+class MoleculeQuery(NamedTuple):
+    """Molecules that are looked for.
+
+    Attributes
+    ----------
+    kind : str
+        Name, formula, mass or smiles.
+    query : str
+    ppm : float
+        Tolerance of a mass.
+    """
+
+    kind: str
+    query: str
+    ppm: float = 10.0
 
 
 class Services:
@@ -116,6 +135,14 @@ class Services:
         given = request.model_dump(mode="json", exclude={"options"})
         return await self.pool.call("annotate", given | {"options": self.complete(request.options)})
 
+    async def formula(self, request: FormulaRequest) -> bytes:
+        """Rank the formulas behind a few spectra: `FormulaResponse` as JSON."""
+        self._check_spectrum(request)
+        self._check_peaks(request.ms1, "ms1")
+        self.check_options(request.options)
+        given = request.model_dump(mode="json", exclude={"options"})
+        return await self.pool.call("formula", given | {"options": request.options.given()})
+
     async def explain(self, request: ExplainRequest) -> bytes:
         """Explain peaks by fragments of a molecule: `ExplainResponse` as JSON."""
         self._check_spectrum(request)
@@ -123,16 +150,25 @@ class Services:
         return await self.pool.call("explain", request.model_dump(mode="json"))
 
     async def search_database(
-        self, query: str, kind: str, limit: int = 50, *, database: str | None = None,
-        ppm: float = 10.0,
-    ) -> bytes:  # fmt: skip
-        """Look molecules up by name, formula, mass or smiles: `MoleculesResponse` as JSON."""
+        self, query: MoleculeQuery, limit: int = 50, database: str | None = None
+    ) -> bytes:
+        """Look molecules up: `MoleculesResponse` as JSON."""
         name = database or self.settings.default_database
         self._check_name(name, self.databases, "database")
-        if kind == "smiles":
-            self._check_smiles([query], "smiles")
-        request = {"query": query, "kind": kind, "limit": limit, "database": name, "ppm": ppm}
-        return await self.pool.call("search_database", request)
+        return await self._find("search_database", query, limit=limit, database=name)
+
+    async def find_references(
+        self, query: MoleculeQuery, limit: int = 50, library: str | None = None
+    ) -> bytes:
+        """Look reference spectra up: `ReferencesResponse` as JSON."""
+        if library is not None:
+            self._check_name(library, self.libraries, "library")
+        return await self._find("find_references", query, limit=limit, library=library)
+
+    async def _find(self, task: str, query: MoleculeQuery, **request: Any) -> bytes:
+        if query.kind == "smiles":
+            self._check_smiles([query.query], "smiles")
+        return await self.pool.call(task, query._asdict() | request)
 
     async def search_library(self, request: LibrarySearchRequest) -> bytes:
         """Search for similar reference spectra: `MatchesResponse` as JSON."""
@@ -177,23 +213,23 @@ class Services:
         given = {name: value for name, value in options.given().items() if value is not None}
         return defaults | given
 
-    def check_options(self, options: Options) -> None:
+    def check_options(self, options: FormulaOptions) -> None:
         """Refuse names that the server does not have, and values that cannot be used.
 
         Each value is tried alone, so that the error names its field.
         """
-        if options.database is not None:
-            self._check_name(options.database, self.databases, "database")
-        for name in options.library or ():
+        given = options.given()
+        if given.get("database") is not None:
+            self._check_name(given["database"], self.databases, "database")
+        for name in given.get("library") or ():
             self._check_name(name, self.libraries, "library")
-        for name, value in options.given().items():
+        for name, value in given.items():
             if name in _CHECKED:
                 try:
                     AnnotateConfig(**{name: value})
                 except MzseekError as error:
-                    raise ApiError(
-                        ApiError.of(error).code, str(error), f"options.{name}"
-                    ) from error
+                    code = "bad_adduct" if name == "adduct" else "bad_option"
+                    raise ApiError(code, str(error), f"options.{name}") from error
 
     @property
     def status(self) -> Literal["loading", "ready", "failed"]:
@@ -236,13 +272,13 @@ class Services:
         return "\n".join(lines) + "\n"
 
     def _check_spectrum(self, request: SpectrumFields) -> None:
+        self._check_peaks(request.peaks, "peaks")
+
+    def _check_peaks(self, peaks: Sequence[Any] | None, field: str) -> None:
         most = self.settings.limits.peaks
-        if request.peaks is not None and len(request.peaks) > most:
-            raise ApiError(
-                "too_many_peaks",
-                f"there are {len(request.peaks):,} peaks, expected at most {most:,}",
-                "peaks",
-            )
+        if peaks is not None and len(peaks) > most:
+            message = f"there are {len(peaks):,} peaks, expected at most {most:,}"
+            raise ApiError("too_many_peaks", message, field)
 
     def _check_smiles(self, smiles: list[str], field: str) -> None:
         most = self.settings.limits.smiles

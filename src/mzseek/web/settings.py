@@ -79,6 +79,9 @@ class ServerSettings:
     port : int
     workers : int
         Processes that annotate.
+    cluster : str or None
+        Address of a Ray cluster that annotates the features of large jobs. All workers but the
+        first then have one such job each, and pass its features on.
     token : str or None
         What clients must show; needed to listen on other addresses than those of this machine.
     hosts : tuple of str
@@ -102,6 +105,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int = 8765
     workers: int = 2
+    cluster: str | None = None
     token: str | None = None
     hosts: tuple[str, ...] = ()
     retention: float = 7 * _DAY
@@ -121,6 +125,11 @@ class ServerSettings:
             )
         if self.workers < 1:
             raise ServerError(f"--workers is {self.workers}, expected 1 or more")
+        if self.cluster is not None and self.workers < 2:
+            raise ServerError(
+                f"--engine ray with --workers {self.workers}, expected 2 or more: one is for "
+                "single requests and small jobs"
+            )
         if not 0 <= self.port <= 65_535:
             raise ServerError(f"--port is {self.port}, expected 0 to 65535")
 

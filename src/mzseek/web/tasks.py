@@ -7,38 +7,38 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, load_npz, save_npz
 
-from mzseek.annotation.annotator import Annotator, config_for
+from mzseek.annotation.annotator import Annotator, SkippedFeature, config_for
 from mzseek.annotation.config import AnnotateConfig, Tolerance
-from mzseek.annotation.reading import Report, SpectrumFiles
+from mzseek.annotation.reading import Features, Report, SpectrumFiles
 from mzseek.bundle import Bundle
+from mzseek.bundle.molecules import column_of
 from mzseek.chem import fingerprints, parse_molecule
 from mzseek.chem.depiction import structure
-from mzseek.chem.formulas import parse_formula
 from mzseek.chem.molecules import BLOCK_LENGTH, describe_structure
-from mzseek.core.errors import DatabaseError, InputError, MoleculeError, Reason
+from mzseek.core.errors import DatabaseError, InputError, Reason
 from mzseek.core.text import visible
 from mzseek.database import Database
 from mzseek.decision import distribution
 from mzseek.decision.comparison import compare_decisions
-from mzseek.export.json_array import annotation_object
+from mzseek.export.formulas import ranked_features
+from mzseek.export.json_array import annotation_object, formula_object
 from mzseek.export.report import feature_data, packed_fragments, packed_peaks, row_data
 from mzseek.export.writer import IN_FULL, plain_data
 from mzseek.fragments import explain as explain_peaks
 from mzseek.fragments.matching import LEAST, PPM
-from mzseek.io import atomic_file, open_source
+from mzseek.io import open_source
 from mzseek.library import Library
 from mzseek.spectra import Spectrum
 from mzseek.spectra.read import read_spectra, recognise
 from mzseek.web.errors import ApiError
-from mzseek.web.models import command_line
+from mzseek.web.models import FormulaOptions, command_line, formula_command_line
+from mzseek.web.molecules import MoleculeTable, named_molecules, number
 from mzseek.web.settings import BUNDLED
 
 Data = Mapping[str, Any]
@@ -46,7 +46,6 @@ _OPENED = 8  # annotators that a worker holds: one for each combination of setti
 _PEAK = re.compile(r"\s*([0-9.eE+-]+)[\s,;]+([0-9.eE+-]+)\s*")
 _COMMENT = ("#", "//")
 CANDIDATES = "candidates.tsv"  # the file that SMILES of a request stand in
-_SAME_MASS_PPM = 10.0
 
 
 class Resources:
@@ -63,9 +62,10 @@ class Resources:
         self.library_paths: Mapping[str, str] = settings["libraries"]
         self.model: str | None = settings["model"]
         self.limits: Mapping[str, Any] = settings["limits"]
-        self._cache: str = settings["cache"]
+        self._cache = Path(settings["cache"])
         self._annotators: OrderedDict[AnnotateConfig, Annotator] = OrderedDict()
         self._libraries: dict[str, Library] = {}
+        self._of_libraries: dict[str, MoleculeTable] = {}
         self._opened: dict[str, Database] = {}
 
     def config(self, options: Data, candidates: Path | None = None) -> AnnotateConfig:
@@ -128,20 +128,16 @@ class Resources:
         return self._opened[name]
 
     @cached_property
-    def bundled_fingerprints(self) -> csr_array:
-        """Fingerprints (morgan2) of the molecules of the model's database.
+    def bundled_molecules(self) -> MoleculeTable:
+        """The molecules of the model's database, to be searched."""
+        return MoleculeTable(self.bundle.molecules.table, self._cache)
 
-        They are computed once and kept in the data folder of the server.
-        """
-        smiles = self.bundle.molecules.smiles
-        digest = sha256("\n".join(smiles).encode()).hexdigest()[:16]
-        path = Path(self._cache) / f"morgan2-{digest}.npz"
-        if path.is_file():
-            return csr_array(load_npz(path))
-        bits = csr_array(fingerprints(smiles, "morgan2"))
-        with atomic_file(path) as partial, partial.open("wb") as file:
-            save_npz(file, bits)
-        return bits
+    def library_molecules(self, name: str, library: Library) -> MoleculeTable:
+        """Return the molecules of a library, to be searched."""
+        if name not in self._of_libraries:
+            table = named_molecules(library.molecules, self.bundle.molecules.table)
+            self._of_libraries[name] = MoleculeTable(table, self._cache)
+        return self._of_libraries[name]
 
 
 class LimitedFiles(SpectrumFiles):
@@ -187,11 +183,9 @@ def annotate(resources: Resources, request: Data) -> dict[str, Any]:
     """Annotate a spectrum, or the spectra of a text."""
     with working_folder() as folder:
         path = Path(write_spectra(request))
-        options = dict(request["options"])
+        options = _options(request, path)
         if request.get("instrument") is not None:
             options["instrument"] = request["instrument"]
-        if request.get("text") is not None and path.suffix != ".mgf" and request.get("adduct"):
-            options.setdefault("adduct", [request["adduct"]])
         candidates = None
         if request.get("candidates") is not None:
             candidates = folder / CANDIDATES
@@ -217,6 +211,48 @@ def annotate(resources: Resources, request: Data) -> dict[str, Any]:
                 "annotations.json",
             ),
         }
+
+
+def _options(request: Data, path: Path) -> dict[str, Any]:
+    """Return the options of a request, with the adduct that it states for a text."""
+    options = dict(request["options"])
+    if request.get("text") is not None and path.suffix != ".mgf" and request.get("adduct"):
+        options.setdefault("adduct", [request["adduct"]])
+    return options
+
+
+def formula(resources: Resources, request: Data) -> dict[str, Any]:
+    """Rank the formulas of a spectrum, or of the spectra of a text, as `mzseek formula` does."""
+    skipped: list[tuple[str, str]] = []
+    with working_folder():
+        path = Path(write_spectra(request))
+        options = _options(request, path)
+        command = formula_command_line([path.name], options)
+        top = options.pop("top", FormulaOptions.model_fields["top"].default)
+        files = LimitedFiles([path], resources.limits["spectra"], resources.limits["peaks"])
+        config = config_for(AnnotateConfig(model=resources.model, **options), files)
+        annotator = resources.annotator(config)
+        features = Features(files, annotator.config, skipped)
+        annotator.recalibrate(features)
+        found = []
+        for feature, result in ranked_features(annotator.config, features, top, jobs=1):
+            if isinstance(result, SkippedFeature):
+                skipped.append((result.where, result.reason))
+                continue
+            listed = [
+                formula_object(ranked, rank) for rank, ranked in enumerate(result.formulas, 1)
+            ]
+            found.append(
+                {"feature": feature.name, "ionMass": feature.precursor_mz, "found": result.found,
+                 "formulas": listed, "notes": list(result.notes)}
+            )  # fmt: skip
+    if not found:
+        raise _nothing_annotated(request, skipped)
+    return {
+        "features": plain_data(found, visible),
+        "skipped": [{"where": where, "reason": reason} for where, reason in skipped],
+        "command": command,
+    }
 
 
 def described(annotation: Any) -> dict[str, Any]:
@@ -252,6 +288,9 @@ def write_spectra(request: Data) -> str:
             raise ApiError("invalid", "peaks and text were given, expected one of them", "text")
         return _write_peaks(request["peaks"], request)
     text = request.get("text")
+    if request.get("ms1") is not None and _peak_lines(text or "") is None:
+        problem = "ms1 and a text of records were given: survey scans are records of the text"
+        raise ApiError("invalid", problem, "ms1")
     if text is None or not text.strip():
         raise ApiError("invalid", "expected peaks, or a text with spectra", "peaks")
     peaks = _peak_lines(text)
@@ -281,17 +320,24 @@ def _peak_lines(text: str) -> list[list[str]] | None:
 def _write_peaks(peaks: Sequence[Sequence[Any]], request: Data) -> str:
     if request.get("precursor_mz") is None:
         raise ApiError("invalid", "the m/z of the precursor is missing", "precursor_mz")
-    lines = ["BEGIN IONS", "TITLE=spectrum", f"PEPMASS={request['precursor_mz']!r}"]
+    head, lines = ["BEGIN IONS", "TITLE=spectrum"], []
+    if request.get("ms1"):
+        lines += [*head, "MSLEVEL=1", *_peaks(request["ms1"]), "END IONS", ""]
+    lines += [*head, f"PEPMASS={request['precursor_mz']!r}"]
     charge = request.get("charge")
     if charge:
         lines.append(f"CHARGE={abs(charge)}{'+' if charge > 0 else '-'}")
     if request.get("adduct"):
         lines.append(f"ADDUCT={' '.join(request['adduct'].split())}")
     # Pairs that a client could not have measured are left for the reader to judge.
-    lines += [f"{mz} {intensity}" for mz, intensity in peaks]
+    lines += _peaks(peaks)
     path = Path("spectrum.mgf")
     path.write_text("\n".join(lines) + "\nEND IONS\n", encoding="utf-8")
     return str(path)
+
+
+def _peaks(peaks: Sequence[Sequence[Any]]) -> list[str]:
+    return [f"{mz} {intensity}" for mz, intensity in peaks]
 
 
 def _write_candidates(path: Path, smiles: Sequence[str]) -> None:
@@ -365,9 +411,11 @@ def explain(resources: Resources, request: Data) -> dict[str, Any]:
 def search_database(resources: Resources, request: Data) -> dict[str, Any]:
     """Look molecules up by name, formula, mass or structure."""
     name, kind, query = request["database"], request["kind"], request["query"]
-    database, limit = resources.database(name), request["limit"]
-    search = _search_bundled if database is None else _search_database
-    rows, total = search(resources if database is None else database, kind, query, request)
+    database = resources.database(name)
+    if database is None:
+        rows, total = _search_bundled(resources, kind, query, request)
+    else:
+        rows, total = _search_database(database, kind, query, request)
     shown = ("smiles", "key", "formula", "mass", "names", "sources", "identifiers", "similarity")
     return {
         "database": name,
@@ -375,85 +423,77 @@ def search_database(resources: Resources, request: Data) -> dict[str, Any]:
         "molecules": [
             {name: row[name] for name in shown if name in row} | {"structure": structure(
                 row["smiles"])}
-            for row in plain_data(rows[:limit], visible)
+            for row in plain_data(rows, visible)
         ],
     }  # fmt: skip
 
 
-def _number(query: str) -> float:
-    try:
-        return float(query)
-    except ValueError:
-        raise DatabaseError(f"mass {query[:40]!r}: expected a number") from None
-
-
-def _search_database(database: Any, kind: str, query: str, request: Data) -> Any:
+def _search_database(
+    database: Database, kind: str, query: str, request: Data
+) -> tuple[list[dict[str, Any]], int]:
     ppm, limit = request["ppm"], request["limit"]
     if kind == "mass":
-        found = database.by_mass(_number(query), ppm, cap=limit)
+        found = database.by_mass(number(query), ppm, cap=limit)
     elif kind == "formula":
         found = database.by_formula(query, cap=limit)
     elif kind == "smiles":
         found = database.by_similarity(query, limit)
     else:
-        rows: list[dict[str, Any]] = []
-        total = 0
-        for table in database.batches():
-            here = _named(table.to_pylist(), query)
-            total += len(here)
-            rows += here[: limit - len(rows)]
-        return rows, total
+        found = database.by_name(query, limit)
     return found.table.to_pylist(), found.total
 
 
-def _search_bundled(resources: Any, kind: str, query: str, request: Data) -> Any:
-    molecules = resources.bundle.molecules
-    if kind == "mass":
-        mass = _number(query)
-        rows = molecules.by_mass(mass, request["ppm"]).to_pylist()
-        rows.sort(key=lambda row: abs(row["mass"] - mass))
-    elif kind == "formula":
-        parsed = _formula(query)
-        near = molecules.by_mass(parsed.mass, _SAME_MASS_PPM).to_pylist()
-        rows = [row for row in near if row["formula"] == str(parsed)]
-    elif kind == "smiles":
-        rows = _similar(resources, query, request["limit"])
-    else:
-        rows = _named(molecules.table.to_pylist(), query)
-    return rows, len(rows)
+def _search_bundled(
+    resources: Resources, kind: str, query: str, request: Data
+) -> tuple[list[dict[str, Any]], int]:
+    found = resources.bundled_molecules.search(kind, query, request["ppm"])
+    first = found.rows[: request["limit"]]
+    rows = resources.bundle.molecules.rows(first).to_pylist()
+    if found.similarities is not None:
+        pairs = zip(rows, found.similarities[: len(rows)].tolist(), strict=True)
+        rows = [row | {"similarity": similarity} for row, similarity in pairs]
+    return rows, len(found.rows)
 
 
-def _formula(text: str) -> Any:
-    try:
-        return parse_formula(text)
-    except MoleculeError as error:
-        raise DatabaseError(f"formula {text[:40]!r}: {error}") from error
+def find_references(resources: Resources, request: Data) -> dict[str, Any]:
+    """Look reference spectra up by name, formula, mass or structure of their molecule."""
+    name, library = resources.library(request["library"])
+    molecules = resources.library_molecules(name, library)
+    found = molecules.search(request["kind"], request["query"], request["ppm"])
+    place = np.full(len(library.molecules), -1)
+    place[found.rows] = np.arange(len(found.rows))
+    places = place[library.molecule_of]
+    records = np.argsort(places, kind="stable")[np.count_nonzero(places < 0) :]
+    shown = records[: request["limit"]]
+    rows = _references(resources, library, shown)
+    if found.similarities is not None:
+        for row, at in zip(rows, places[shown].tolist(), strict=True):
+            row["similarity"] = float(found.similarities[at])
+    return {"library": name, "total": len(records), "references": plain_data(rows, visible)}
 
 
-def _similar(resources: Resources, smiles: str, limit: int) -> list[dict[str, Any]]:
-    """Return the molecules of highest Tanimoto similarity, most similar first."""
-    wanted = csr_array(fingerprints([smiles], "morgan2"), dtype=np.float64)
-    bits = resources.bundled_fingerprints
-    shared = (bits.astype(np.float64) @ wanted.T).toarray().ravel()
-    union = np.diff(bits.indptr) + wanted.sum() - shared
-    similarity = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-    order = np.argsort(-similarity, kind="stable")[:limit]
-    rows = resources.bundle.molecules.rows(order).to_pylist()
-    return [row | {"similarity": float(similarity[at])} for row, at in
-            zip(rows, order, strict=True)]  # fmt: skip
-
-
-def _named(rows: Sequence[dict[str, Any]], query: str) -> list[dict[str, Any]]:
-    """Return the molecules with a name or identifier that contains a text; equal ones first."""
-    wanted = query.strip().casefold()
-    ranked = []
-    for row in rows:
-        names = [text.casefold() for text in (*row["names"], *row["identifiers"])]
-        matching = [name for name in names if wanted in name]
-        if matching:
-            ranked.append((min(map(len, matching)), row))
-    ranked.sort(key=lambda pair: pair[0])
-    return [row for _, row in ranked]
+def _references(resources: Resources, library: Library, records: Any) -> list[dict[str, Any]]:
+    """Return what is known of reference spectra, with the names of their molecules, and peaks."""
+    known = library.records.take(column_of(np.asarray(records, np.int64))).to_pylist()
+    indices = np.asarray(library.molecule_of[records], np.int64)
+    molecules = library.molecules.take(column_of(indices)).to_pylist()
+    rows = []
+    for record, molecule, row in zip(records.tolist(), molecules, known, strict=True):
+        start, end = library.peaks.pointers[record], library.peaks.pointers[record + 1]
+        rows.append(
+            {
+                "name": resources.bundle.names.get(molecule["inchikey"][:BLOCK_LENGTH], ""),
+                **molecule,
+                "precursor_mz": float(library.ions.precursors[record]),
+                **row,
+                "peaks": packed_peaks(
+                    np.array(library.peaks.values[start:end]),
+                    np.array(library.peaks.weights[start:end]),
+                ),
+                "structure": structure(molecule["smiles"]),
+            }
+        )
+    return rows
 
 
 def search_library(resources: Resources, request: Data) -> dict[str, Any]:
@@ -464,13 +504,8 @@ def search_library(resources: Resources, request: Data) -> dict[str, Any]:
     found = library.search(
         spectrum, request["kind"], request["limit"], precursor_ppm=ppm, threads=1
     )
-    rows = [dict(row) for row in found.to_table()]
-    for row, record in zip(rows, found.records.tolist(), strict=True):
-        start, end = library.peaks.pointers[record], library.peaks.pointers[record + 1]
-        row["peaks"] = packed_peaks(
-            np.array(library.peaks.values[start:end]), np.array(library.peaks.weights[start:end])
-        )
-        row["structure"] = structure(row["smiles"])
+    described = _references(resources, library, found.records)
+    rows = [dict(row) | more for row, more in zip(found.to_table(), described, strict=True)]
     query = {"precursor": round(spectrum.precursor_mz, 5),
              "peaks": packed_peaks(spectrum.mz, spectrum.intensities)}  # fmt: skip
     return {"library": name, "query": query, "matches": plain_data(rows, visible)}
@@ -504,9 +539,11 @@ def trade_off(resources: Resources, request: Data) -> dict[str, Any]:
 
 TASKS: Mapping[str, Callable[[Resources, Data], dict[str, Any]]] = {
     "annotate": annotate,
+    "formula": formula,
     "explain": explain,
     "search_database": search_database,
     "search_library": search_library,
+    "find_references": find_references,
     "decide": decide,
     "trade_off": trade_off,
 }

@@ -28,6 +28,7 @@ from mzseek.core.errors import BusyError, MzseekError, RunError
 from mzseek.export.job import FinishedRun, annotating_files
 from mzseek.export.tables import read_skipped
 from mzseek.export.writer import Settings, plain_data
+from mzseek.parallel import RayEngine
 from mzseek.web.errors import ApiError
 from mzseek.web.frames import Message, packed, read
 from mzseek.web.job_files import CANDIDATES, FEATURES, MORE, NETWORK, ROWS, SPECTRA, JobFolder
@@ -56,12 +57,15 @@ class OpenJob:
     resources : Resources
     send : callable
         Takes a message.
+    cluster : str, optional
+        Address of a Ray cluster, which annotates its features.
     """
 
     def __init__(
         self, id: str, folder: Path, options: Mapping[str, Any], resources: Resources,
-        send: Callable[..., None],
+        send: Callable[..., None], cluster: str | None = None,
     ) -> None:  # fmt: skip
+        self._engine = None if cluster is None else RayEngine(address=cluster)
         self.id, self._files, self._options = id, JobFolder(folder), options
         self._resources, self._send = resources, send
         self._reported = 0.0
@@ -130,8 +134,8 @@ class OpenJob:
 
         return annotating_files(
             files, self._files.out, resources.config(self._options, candidates), settings=settings,
-            resume=True, at_once=_AT_ONCE, jobs=1, more=MORE, open_annotator=open_annotator,
-            progress=self._progress,
+            resume=True, at_once=_AT_ONCE if self._engine is None else None, jobs=1,
+            engine=self._engine, more=MORE, open_annotator=open_annotator, progress=self._progress,
         )  # fmt: skip
 
     def _progress(self, stage: str, done: int, total: int | None = None) -> None:
@@ -244,7 +248,7 @@ class Worker:
             case "job":
                 self._jobs[message["id"]] = OpenJob(
                     message["id"], Path(message["folder"]), message["options"], self._resources,
-                    self._send,
+                    self._send, message["cluster"],
                 )  # fmt: skip
             case "cancel":
                 if job := self._jobs.pop(message["id"], None):

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from mzseek.cli.options import EXISTS, IS_BUNDLE, IS_LIBRARY
+from mzseek.cli.options import EXISTS, IS_BUNDLE, IS_LIBRARY, Address, EngineName
 from mzseek.core.errors import ServerError, require
+from mzseek.parallel import engine_named
 from mzseek.web.settings import BUNDLED, Limits, ServerSettings, named_paths, read_token
 
 _DAY, _GB, _MB = 86_400.0, 1e9, 1e6
@@ -61,6 +62,8 @@ def serve(
             "requests.",
         ),
     ] = 2,
+    engine: EngineName = "local",
+    address: Address = None,
     retention: Annotated[
         float, typer.Option(min=0.0, help="Days that a job and its results are kept.")
     ] = 7.0,
@@ -105,6 +108,7 @@ def serve(
         host=host,
         port=port,
         workers=workers,
+        cluster=_cluster(engine, address),
         token=token,
         hosts=tuple(allow_host or ()),
         retention=retention * _DAY,
@@ -125,3 +129,14 @@ def serve(
             print("The page asks for the token.", flush=True)
 
     run(settings, show)
+
+
+def _cluster(engine: str, address: str | None) -> str | None:
+    """Return the address of the cluster that annotates large jobs, if one does."""
+    engine_named(engine, address=address)
+    if engine == "local":
+        return None
+    require("ray", "--engine ray")
+    if address is None:
+        raise ServerError("--engine ray: give the --address of a running cluster")
+    return address

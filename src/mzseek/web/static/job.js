@@ -10,7 +10,7 @@ const RETRY = 2000, BATCH = 250; // milliseconds
 const STATES = { queued: "Waiting for a free worker", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled" };
 const FORMATS = { // names of downloads, and what each is
   tsv: ["candidates.tsv", "all candidates"], summary: ["summary.tsv", "one row a feature"], features: ["features", "your feature table with the annotations"], json: ["JSON", "everything"], html: ["report.html", "this page as one file"],
-  mztab: ["mzTab-M", ""], graphml: ["network.graphml", "your network with the annotations"], peaks: ["peaks.tsv", "explained peaks"], skipped: ["skipped.tsv", "skipped records and reasons"], run: ["run.json", "options, versions and checksums"], zip: ["all as .zip", ""],
+  mztab: ["mzTab-M", ""], graphml: ["network.graphml", "your network with the annotations"], peaks: ["peaks.tsv", "explained peaks"], proposals: ["proposals.tsv", "proposed structures"], skipped: ["skipped.tsv", "skipped records and reasons"], run: ["run.json", "options, versions and checksums"], zip: ["all as .zip", ""],
 };
 const FINAL = new Set(["done", "failed", "cancelled"]);
 
@@ -115,6 +115,11 @@ function showDone(job) {
   if (only && !only.classList.contains("is-open")) only.querySelector("button.open").click();
 }
 
+function tryAgain(error) {
+  tell(error.message);
+  setTimeout(follow, RETRY);
+}
+
 async function follow() {
   let job;
   try {
@@ -125,11 +130,10 @@ async function follow() {
       by("again").hidden = false;
       return tell(error.message);
     }
-    tell(error.message);
-    return void setTimeout(follow, RETRY);
+    return tryAgain(error);
   }
   show(job);
-  await moreRows();
+  try { await moreRows(); } catch (error) { return tryAgain(error); }
   showFacts();
   if (FINAL.has(job.state)) return show(job);
   const events = new EventSource(`/api/v1/${path}/events`);

@@ -22,7 +22,7 @@ if (location.hash === "#again") {
   follow();
 }
 
-const PLAIN = ["ppm", "peak_ppm", "instrument", "objective", "group", "recalibrate", "prior"];
+const PLAIN = ["ppm", "peak_ppm", "instrument", "objective", "group", "recalibrate", "clean", "prior"];
 function options() {
   const made = Object.fromEntries(PLAIN.map((name) => [name, textOf(form, name)]).filter(([, value]) => value));
   const adduct = textOf(form, "adduct").split(/[,\s]+/).filter(Boolean);
@@ -30,6 +30,7 @@ function options() {
   made.coverage = share("coverage", "a percentage from 1 to 99");
   made.expected_in_database = share("expected_in_database", "a percentage from 0.1 to 99.9");
   for (const name of ["max_candidates", "top"]) made[name] = numberOf(form, name, { from: 1, to: 1e6, meaning: "a number of candidates, 1 or more" });
+  made.propose = numberOf(form, "propose", { from: 0, to: 200, meaning: "a number of structures, from 0 to 200" });
   if (form.elements.database.value) made.database = form.elements.database.value;
   return made;
 }
