@@ -146,7 +146,7 @@ def enumerate_formulas(
     Raises
     ------
     MoleculeError
-        The mass is too large, or the tolerance too wide, for formulas to be told apart.
+        The mass is too large, or the tolerance too wide, to distinguish formulas.
 
     Examples
     --------
