@@ -11,7 +11,7 @@ function proposals(data, width) {
     h("p", { class: "small" }, `from ${one.name || shortened(one.parent, 40)} (${signed(one.difference, 4)} Da): ${one.transformation}`),
     h("p", { class: "small smiles" }, one.smiles, " ", copyButton(one.smiles)));
   return box("Proposed structures",
-    h("p", {}, `If no candidate is the molecule, one of these ${many(list.length + more, "structure")} is it with probability ${percent(included)}. `, "They are no candidates: each was made of a known molecule by small changes that explain the mass, and is scored by the same evidence. Percentages are those of a proposal if one of them is right."),
+    h("p", {}, `If no candidate is the molecule, one of these ${many(list.length + more, "structure")} is it with probability ${percent(included)}. This was fitted on molecules that mostly have known relatives; for others it is too high. `, "They are no candidates: each was made of a known molecule by small changes that explain the mass, and is scored by the same evidence. Percentages are those of a proposal if one of them is right."),
     h("ol", { class: "proposals" }, list.map(figure)),
     more ? h("p", { class: "small" }, `and ${many(more, "less probable one")}: proposals.tsv`) : "");
 }
