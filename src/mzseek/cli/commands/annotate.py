@@ -130,9 +130,9 @@ def _show_reasons(annotation: "Annotation") -> None:
 def _show_proposals(annotation: "Annotation") -> None:
     proposals = annotation.proposals
     say(
-        "Proposed structures, which are no candidates (one of them is the molecule with probability "
-        f"{proposals[0].included:.0%} if no candidate is; fitted on molecules with known relatives, "
-        "too high for others):"
+        "Proposed structures, which are no candidates (one of them is the molecule with "
+        f"probability {proposals[0].included:.0%} if no candidate is; fitted on molecules with "
+        "known relatives, too high for others):"
     )
     table = new_table()
     for name in ("rank", "probability", "structure", "formula", "made from", "transformation"):
