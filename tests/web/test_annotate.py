@@ -1,8 +1,12 @@
 """Single requests: results are those of the command line and of Python, errors have codes."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +15,17 @@ import pytest
 from starlette.testclient import TestClient
 
 import mzseek as mz
+from mzseek.annotation.annotator import Annotator
 from mzseek.decision import regret
 from mzseek.export.json_array import annotation_object
 from mzseek.export.report import row_data
 from mzseek.formulas import rank_formulas
+from mzseek.web.errors import ApiError
 from mzseek.web.models import Options, command_line
+from mzseek.web.settings import BUNDLED, ServerSettings
+from mzseek.web.tasks import Resources, annotate, annotate_together, attempted
 
-from .conftest import CAFFEINE, PEAKS, SPECTRUM, submit, wait
+from .conftest import CAFFEINE, LIMITS, PEAKS, SPECTRUM, running, submit, wait
 
 
 def post(client: TestClient, path: str, **body: Any) -> Any:
@@ -92,6 +100,67 @@ def test_formulas_of_api_command_line_and_python_agree(
     assert [formula["probability"] for formula in first] == [
         ranked.probability for ranked in expected
     ]
+
+
+@pytest.mark.slow
+def test_requests_done_together_have_the_results_of_each_alone(
+    measured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources = Resources(ServerSettings(data_dir=tmp_path, limits=LIMITS).for_worker())
+    options = {"database": BUNDLED, "library": []}
+    texts = measured.split("END IONS\n")[:4]
+    requests: list[dict[str, Any]] = [
+        *({"text": f"{text}END IONS\n", "options": options} for text in texts),
+        {**SPECTRUM, "options": options},
+        {**SPECTRUM, "adduct": "[M+Xy]+", "options": options},
+        {**SPECTRUM, "instrument": "qtof", "options": options},
+        {"text": measured, "options": options},  # too many spectra
+    ]
+    alone = [attempted(annotate, resources, request) for request in requests]
+    batches = []
+    annotate_batch = Annotator.annotate_batch
+
+    def counted(self: Annotator, features: Any) -> Any:
+        batches.append(len(features))
+        return annotate_batch(self, features)
+
+    monkeypatch.setattr(Annotator, "annotate_batch", counted)
+    together = annotate_together(resources, requests)
+    assert batches == [5, 1]  # with and without an instrument
+    assert list(map(str, together)) == list(map(str, alone))
+    assert [isinstance(result, ApiError) for result in together] == [False] * 5 + [
+        True,
+        False,
+        True,
+    ]
+
+    def broken(self: Annotator, features: Any) -> Any:
+        if len(features) > 1:
+            raise RuntimeError("a defect that one spectrum shows")
+        return annotate_batch(self, features)
+
+    monkeypatch.setattr(Annotator, "annotate_batch", broken)
+    assert list(map(str, annotate_together(resources, requests))) == list(map(str, alone))
+
+
+@pytest.mark.slow
+def test_waiting_requests_are_done_together_and_survive_a_killed_worker(
+    measured: str, tmp_path: Path
+) -> None:
+    records = [text for text in measured.split("END IONS\n") if "BEGIN IONS" in text]
+    texts = [f"{text}END IONS\n" for text in 3 * records]
+    with running(ServerSettings(data_dir=tmp_path, workers=1, limits=LIMITS)) as client:
+        pool = client.app.state.services.pool  # type: ignore[attr-defined]
+        while not pool.is_ready:
+            time.sleep(0.05)
+        expected = [post(client, "annotate", text=text) for text in texts]
+        with ThreadPoolExecutor(len(texts)) as threads:
+            answers = [threads.submit(post, client, "annotate", text=text) for text in texts]
+            while len(pool._workers[0].tasks) < 2:
+                time.sleep(0.001)
+            os.kill(pool._workers[0].process.pid, signal.SIGKILL)
+            assert [answer.result() for answer in answers] == expected
+        assert pool.restarts == 1
 
 
 def test_formulas_have_their_evidence(client: TestClient) -> None:

@@ -219,6 +219,7 @@ class Annotator:
         at_once: int | None = None,
         engine: Engine | None = None,
         progress: Progress = silent,
+        annotate: "Callable[[Sequence[Feature]], list[Result]] | None" = None,
     ) -> "AnnotationRun":
         """Annotate spectra: an iterator over annotations, in the order of the features.
 
@@ -247,6 +248,9 @@ class Annotator:
         engine : Engine, optional
             Where many features are annotated; processes of this machine by default.
         progress : callable
+        annotate : callable, optional
+            Returns the results of features that are annotated in this process, where another
+            caller has them already; `annotate_batch` by default.
 
         Returns
         -------
@@ -260,7 +264,7 @@ class Annotator:
         self.recalibrate(spectra)
         return AnnotationRun(
             self, spectra, reporter(skipped), was_done, done, first, at_once,
-            engine or LocalEngine(), progress,
+            engine or LocalEngine(), progress, annotate or self.annotate_batch,
         )  # fmt: skip
 
     def annotate_batch(self, features: Sequence[Feature]) -> list[Result]:
@@ -614,6 +618,7 @@ class AnnotationRun(Iterator[Annotation]):
         at_once: int | None,
         engine: Engine,
         progress: Progress,
+        annotate: Callable[[Sequence[Feature]], list[Result]],
     ) -> None:
         self.annotator, self.features = annotator, features
         self.records = features.records + features.skipped
@@ -621,6 +626,7 @@ class AnnotationRun(Iterator[Annotation]):
         self._skipped, self._was_done, self._first = skipped, was_done, first
         self._at_once = 1 if first is not None else at_once
         self._done, self._engine, self._progress = done, engine, progress
+        self._annotate_here = annotate
         self._named = annotator.named()
         self._explained: list[float] = []
         self._removed: Counter[str] = Counter()
@@ -654,7 +660,7 @@ class AnnotationRun(Iterator[Annotation]):
         """Yield results in the order of the features: of many by processes, of few by this one."""
         if self._at_once or len(self.features) - self._done <= MIN_FEATURES:
             while few := list(islice(features, self._at_once or _FEW)):
-                for result in self.annotator.annotate_batch(few):
+                for result in self._annotate_here(few):
                     yield result
                     self._tell(1)
             return

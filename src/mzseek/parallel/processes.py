@@ -309,8 +309,11 @@ def in_batches(
 def in_threads(work: Callable[[int], None], count: int, threads: int | None = None) -> None:
     """Call ``work`` with 0 to ``count`` − 1 in threads, for functions that release the GIL.
 
-    Takes all cores of this process by default.
+    Takes as many as ``OMP_NUM_THREADS`` allows by default, or else all cores of this process.
     """
+    allowed = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if threads is None and allowed.isdecimal():
+        threads = max(int(allowed), 1)
     if threads is None:
         has_affinity = hasattr(os, "sched_getaffinity")
         threads = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1

@@ -19,6 +19,9 @@ LOG = logging.getLogger("mzseek.web")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _LONGEST_PAUSE = 30.0  # seconds before a worker that ends again and again is started anew
 _MAX_STARTS = 5  # in a row, without the worker having become ready
+_BATCH = 8  # small requests that a worker does together, in half the time
+_SMALL = 20_000  # characters of the spectra of a request that others may wait for
+_CHARACTERS = 20  # of a peak
 JobMessage = Callable[[Message], None]
 JobsLost = Callable[[list[str], str], None]
 
@@ -33,6 +36,22 @@ class _Task:
     result: "asyncio.Future[bytes]"
     is_repeated: bool = False
 
+    def joins(self, other: "_Task") -> bool:
+        """Return whether a worker can do both together."""
+        return (
+            self._is_small
+            and other._is_small
+            and all(self.request[name] == other.request[name] for name in ("options", "instrument"))
+        )
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether it is one of many annotations of one spectrum or a few, and no suspect."""
+        request = self.request
+        if self.name != "annotate" or self.is_repeated or request["candidates"] is not None:
+            return False
+        return len(request["text"] or "") + _CHARACTERS * len(request["peaks"] or ()) < _SMALL
+
 
 @dataclass(eq=False)
 class _Worker:
@@ -41,7 +60,7 @@ class _Worker:
     number: int
     process: asyncio.subprocess.Process | None = None
     is_ready: bool = False
-    task: _Task | None = None
+    tasks: dict[int, _Task] = field(default_factory=dict)
     jobs: set[str] = field(default_factory=set)
     timer: asyncio.TimerHandle | None = None
     why_killed: str = ""
@@ -55,8 +74,9 @@ class Pool:
     """The workers of a server.
 
     Single requests go to the first worker that is free; where there are several workers, the first
-    has no jobs, so that a request waits for no feature of a job. With a cluster, the first worker
-    does all but large jobs, which the others have one each of.
+    has no jobs, so that a request waits for no feature of a job. Where more small requests of
+    equal options wait than there are workers, a worker gets several of them together. With a
+    cluster, the first worker does all but large jobs, which the others have one each of.
 
     Parameters
     ----------
@@ -173,18 +193,32 @@ class Pool:
                 self._kill(worker, "a job did not stop")
 
     def _dispatch(self) -> None:
-        for worker in self._workers if self.settings.cluster is None else self._workers[:1]:
-            while self._waiting and worker.is_ready and worker.task is None:
-                task = self._waiting.popleft()
-                if task.result.done():
-                    continue
-                worker.task = task
+        for worker in self._for_requests:
+            if worker.is_ready and not worker.tasks and (tasks := self._next_tasks()):
+                worker.tasks = {task.id: task for task in tasks}
                 worker.timer = asyncio.get_running_loop().call_later(
                     self.settings.limits.seconds, self._kill, worker, "timeout"
                 )
-                worker.send(
-                    {"do": "task", "id": task.id, "name": task.name, "request": dict(task.request)}
-                )
+                requests = {task.id: dict(task.request) for task in tasks}
+                worker.send({"do": "tasks", "name": tasks[0].name, "requests": requests})
+
+    @property
+    def _for_requests(self) -> list[_Worker]:
+        return self._workers if self.settings.cluster is None else self._workers[:1]
+
+    def _next_tasks(self) -> list[_Task]:
+        """Take the request that has waited longest, and those after it that join it."""
+        ready = sum(worker.is_ready for worker in self._for_requests)
+        waiting, tasks = self._waiting, list[_Task]()
+        most = min(_BATCH, -(-len(waiting) // max(ready, 1)))
+        while waiting and len(tasks) < most:
+            if waiting[0].result.done():
+                waiting.popleft()
+            elif not tasks or tasks[0].joins(waiting[0]):
+                tasks.append(waiting.popleft())
+            else:
+                break
+        return tasks
 
     def _kill(self, worker: _Worker, why: str) -> None:
         worker.is_ready, worker.why_killed = False, why
@@ -259,9 +293,8 @@ class Pool:
             self._room()
 
     def _finish_task(self, worker: _Worker, message: Message, body: bytes) -> None:
-        task = worker.task
-        worker.task = None
-        if worker.timer is not None:
+        task = worker.tasks.pop(message["task"], None)
+        if worker.timer is not None and not worker.tasks:
             worker.timer.cancel()
         if task is not None and not task.result.done():
             if error := message.get("error"):
@@ -271,13 +304,15 @@ class Pool:
         self._dispatch()
 
     def _lost(self, worker: _Worker) -> None:
-        """Repeat the request of a worker that has ended, once; give its jobs back."""
-        task, jobs, why = worker.task, sorted(worker.jobs), worker.why_killed
-        worker.task, worker.jobs = None, set()
+        """Repeat the requests of a worker that has ended, once and one by one; give back jobs."""
+        tasks, jobs, why = list(worker.tasks.values()), sorted(worker.jobs), worker.why_killed
+        worker.tasks, worker.jobs = {}, set()
         if worker.timer is not None:
             worker.timer.cancel()
-        if task is not None and not task.result.done():
-            if why == "timeout":
+        for task in reversed(tasks):
+            if task.result.done():
+                continue
+            if why == "timeout" and len(tasks) == 1:
                 seconds = self.settings.limits.seconds
                 error = ApiError("timeout", f"it took longer than {seconds:g} s; submit a job")
                 task.result.set_exception(error)
@@ -287,7 +322,7 @@ class Pool:
             else:
                 task.is_repeated = True
                 self._waiting.appendleft(task)
-                self._dispatch()
+        self._dispatch()
         if jobs:
             self._jobs_lost(jobs, why)
 

@@ -2,18 +2,19 @@
 
 import csv
 import re
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from mzseek.annotation.annotator import Annotator, SkippedFeature, config_for
+from mzseek.annotation.annotator import Annotator, Result, SkippedFeature, config_for
 from mzseek.annotation.config import AnnotateConfig, Tolerance
 from mzseek.annotation.reading import Features, Report, SpectrumFiles
 from mzseek.bundle import Bundle
@@ -42,6 +43,7 @@ from mzseek.web.molecules import MoleculeTable, named_molecules, number
 from mzseek.web.settings import BUNDLED
 
 Data = Mapping[str, Any]
+T = TypeVar("T")
 _OPENED = 8  # annotators that a worker holds: one for each combination of settings
 _PEAK = re.compile(r"\s*([0-9.eE+-]+)[\s,;]+([0-9.eE+-]+)\s*")
 _COMMENT = ("#", "//")
@@ -179,38 +181,97 @@ def working_folder() -> Iterator[Path]:
         yield Path(name)
 
 
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A request whose spectra are read: their features, and what the result says beside them."""
+
+    annotator: Annotator
+    features: Features
+    skipped: list[tuple[str, str]]
+    command: str
+
+
 def annotate(resources: Resources, request: Data) -> dict[str, Any]:
     """Annotate a spectrum, or the spectra of a text."""
     with working_folder() as folder:
-        path = Path(write_spectra(request))
-        options = _options(request, path)
-        if request.get("instrument") is not None:
-            options["instrument"] = request["instrument"]
-        candidates = None
-        if request.get("candidates") is not None:
-            candidates = folder / CANDIDATES
-            _write_candidates(candidates, request["candidates"])
-        limits = resources.limits
-        files = LimitedFiles([path], limits["spectra"], limits["peaks"])
-        config = replace(config_for(resources.config(options, candidates), files), explain=IN_FULL)
-        annotator = resources.annotator(config, keep=candidates is None)
-        skipped: list[tuple[str, str]] = []
-        run = annotator.run(files, skipped=skipped, at_once=limits["spectra"])
-        features = [described(annotation) for annotation in run]
-        if not features:
-            raise _nothing_annotated(request, skipped)
-        return {
-            "features": features,
-            "skipped": [{"where": where, "reason": reason} for where, reason in skipped],
-            "remarks": run.remarks(),
-            "command": command_line(
-                [path.name],
-                options,
-                CANDIDATES if candidates else None,
-                resources.model,
-                "annotations.json",
-            ),
-        }
+        opened = _open_request(resources, request, folder)
+        return _annotated(opened, opened.annotator.annotate_batch(list(opened.features)), request)
+
+
+def annotate_together(
+    resources: Resources, requests: Sequence[Data]
+) -> list[dict[str, Any] | Exception]:
+    """Annotate the spectra of several requests in one batch: results as `annotate` has them.
+
+    A batch takes half the time. No annotation depends on others of its batch.
+    """
+    opened: list[_Opened | Exception] = []
+    for request in requests:
+        with working_folder() as folder:
+            opened.append(attempted(_open_request, resources, request, folder))
+    groups = defaultdict[Annotator, list[_Opened]](list)
+    for one in opened:
+        if isinstance(one, _Opened):
+            groups[one.annotator].append(one)
+    results: dict[_Opened, list[Result]] = {}
+    try:
+        for annotator, group in groups.items():
+            features = {one: list(one.features) for one in group}
+            batch = iter(annotator.annotate_batch(list(chain(*features.values()))))
+            results |= {one: list(islice(batch, len(own))) for one, own in features.items()}
+    except Exception:  # which one request may be to blame for
+        return [attempted(annotate, resources, request) for request in requests]
+    return [
+        attempted(_annotated, one, results[one], request) if isinstance(one, _Opened) else one
+        for one, request in zip(opened, requests, strict=True)
+    ]
+
+
+def attempted(task: Callable[..., T], *args: Any) -> T | Exception:
+    """Return the result of a call, or the exception that it raised."""
+    try:
+        return task(*args)
+    except Exception as error:
+        return error
+
+
+def _open_request(resources: Resources, request: Data, folder: Path) -> _Opened:
+    """Read the spectra of a request, in the working folder."""
+    path = Path(write_spectra(request))
+    options = _options(request, path)
+    if request.get("instrument") is not None:
+        options["instrument"] = request["instrument"]
+    candidates = None
+    if request.get("candidates") is not None:
+        candidates = folder / CANDIDATES
+        _write_candidates(candidates, request["candidates"])
+    files = LimitedFiles([path], resources.limits["spectra"], resources.limits["peaks"])
+    config = replace(config_for(resources.config(options, candidates), files), explain=IN_FULL)
+    annotator = resources.annotator(config, keep=candidates is None)
+    skipped: list[tuple[str, str]] = []
+    features = Features(files, annotator.config, skipped)
+    annotator.recalibrate(features)
+    listed = CANDIDATES if candidates else None
+    command = command_line([path.name], options, listed, resources.model, "annotations.json")
+    return _Opened(annotator, features, skipped, command)
+
+
+def _annotated(opened: _Opened, results: Sequence[Result], request: Data) -> dict[str, Any]:
+    """Return what a response says of the results of all features of a request."""
+    skipped, left = opened.skipped, iter(results)
+    run = opened.annotator.run(
+        opened.features, skipped=skipped, at_once=len(results) or None,
+        annotate=lambda features: list(islice(left, len(features))),
+    )  # fmt: skip
+    features = [described(annotation) for annotation in run]
+    if not features:
+        raise _nothing_annotated(request, skipped)
+    return {
+        "features": features,
+        "skipped": [{"where": where, "reason": reason} for where, reason in skipped],
+        "remarks": run.remarks(),
+        "command": opened.command,
+    }
 
 
 def _options(request: Data, path: Path) -> dict[str, Any]:

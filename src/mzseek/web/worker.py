@@ -32,7 +32,7 @@ from mzseek.parallel import RayEngine
 from mzseek.web.errors import ApiError
 from mzseek.web.frames import Message, packed, read
 from mzseek.web.job_files import CANDIDATES, FEATURES, MORE, NETWORK, ROWS, SPECTRA, JobFolder
-from mzseek.web.tasks import TASKS, LimitedFiles, Resources
+from mzseek.web.tasks import TASKS, LimitedFiles, Resources, annotate_together, attempted
 
 _REPORT_EVERY = 0.2  # seconds between messages about the progress of a job
 _AT_ONCE = 8  # features of a job: fewer take longer each, more hold up others
@@ -243,8 +243,8 @@ class Worker:
 
     def _handle(self, message: Message) -> None:
         match message["do"]:
-            case "task":
-                self._answer(message)
+            case "tasks":
+                self._answer(message["name"], message["requests"])
             case "job":
                 self._jobs[message["id"]] = OpenJob(
                     message["id"], Path(message["folder"]), message["options"], self._resources,
@@ -255,14 +255,22 @@ class Worker:
                     job.close()
                     self._send(job=message["id"], state="cancelled")
 
-    def _answer(self, message: Message) -> None:
-        try:
-            result = TASKS[message["name"]](self._resources, message["request"])
-            body = json.dumps(plain_data(result), allow_nan=False).encode()
-        except Exception as error:
-            self._send(task=message["id"], error=error_of(error))
+    def _answer(self, name: str, requests: Mapping[str, Any]) -> None:
+        """Send a result, or an error, for each request."""
+        given = list(requests.values())
+        if len(given) > 1:
+            results = annotate_together(self._resources, given)
         else:
-            self._send(task=message["id"], body=body)
+            results = [attempted(TASKS[name], self._resources, given[0])]
+        for id, result in zip(map(int, requests), results, strict=True):
+            try:
+                if isinstance(result, Exception):
+                    raise result
+                body = json.dumps(plain_data(result), allow_nan=False).encode()
+            except Exception as error:
+                self._send(task=id, error=error_of(error))
+            else:
+                self._send(task=id, body=body)
 
 
 def main() -> None:
