@@ -28,6 +28,9 @@ if CHROMIUM is None:
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install playwright"
 )
+axe = pytest.importorskip(
+    "axe_playwright_python.base", reason="needs axe-core: pip install axe-playwright-python"
+)
 pytest.importorskip("uvicorn", reason="needs the extra web: pip install 'mzseek[web]'")
 pytestmark = pytest.mark.slow
 
@@ -532,10 +535,7 @@ def test_a_job_goes_on_after_the_server_was_killed(
 
 
 def test_pages_are_accessible(visit: Callable[..., Any], finished: str) -> None:
-    path = os.environ.get("AXE", "")
-    if not Path(path).is_file():
-        pytest.skip("needs axe-core: npm pack axe-core, and AXE=path/to/package/axe.min.js")
-    script = Path(path).read_text("utf-8")
+    script = axe.AXE_FILE_PATH.read_text("utf-8")
     for scheme in ("light", "dark"):
         page = visit("/", color_scheme=scheme, bypass_csp=True)
         for path in (*PAGES, f"/jobs/{finished}#f9"):
