@@ -42,6 +42,7 @@ from mzseek.export.report import (
 )
 from mzseek.export.tables import SkippedTable
 from mzseek.export.writer import Settings
+from mzseek.formulas.ranking import RankedFormula
 from mzseek.fragments import explain
 
 from .conftest import PAYLOADS, Page
@@ -314,6 +315,10 @@ def test_what_a_reader_must_beware_of() -> None:
     annotation = make_annotation(feature=silent, found=900, scored=500, unlike=True)
     assert badges(annotation)[1:] == ["truncated list", "out of domain", "ion guessed"]
     assert badges(make_annotation()) == ["library match"]
+    named = make_annotation(feature=silent, ions={"[M+H]+": 1.0})  # the only one, by --adduct
+    assert badges(named) == ["library match"]
+    other = RankedFormula("C9H12N2O3", "[M+H]+", 0.9, 196.08, 0.1, 0.9, 3, None, 1.0)
+    assert badges(make_annotation(formulas=(other,)))[1:] == ["formula differs"]
 
 
 def counted(*annotations) -> dict:
