@@ -181,7 +181,7 @@ def write_network(
         "single": int((network.components == 0).sum()),
         "annotated": len(annotations),
     }
-    return FinishedNetwork(target, counts, [(str(w), str(r)) for w, r in skipped], messages)
+    return FinishedNetwork(target, counts, skipped, messages)
 
 
 def _nodes(features: Features, skipped: list[Skipped]) -> Iterator[FeatureNode]:
