@@ -161,7 +161,7 @@ def test_a_frame_with_features_has_a_list_for_each(found, spectra, options):
 
 
 def test_a_molecule_that_cannot_be_read_is_skipped(found, spectra, options):
-    smiles = [found[0].best.smiles, *["nonsense"] * 4, None]
+    smiles = [found[0].best.smiles, *(f"nonsense{n}" for n in range(4)), None]
     with pytest.warns(UserWarning, match="Skipped candidates: 4") as caught:
         given = mz.annotate(spectra[0], database=smiles, **options)
     assert len(given[0].candidates) == 1
