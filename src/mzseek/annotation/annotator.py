@@ -457,7 +457,7 @@ class Annotator:
             return self._bundled_source()
         if name == LIBRARY:
             label, library = self.libraries[-1]
-            return library_source(library, label)
+            return library_source(library, label, self.bundle.names)
         if Path(name).is_dir():
             return StoreSource.open(name)
         if self._shared:
