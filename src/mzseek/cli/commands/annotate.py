@@ -305,7 +305,7 @@ def tell(done: "FinishedRun") -> None:
     _tell_prior(done.searched["prior"])
     if done.levels:
         shown = ", ".join(f"level {level}: {number:,}" for level, number in done.levels.items())
-        say(f"Features by identification level: {shown}")
+        say(f"Features at {shown}")
     for line in done.messages:
         say(plain(line))
     page = done.out / "report.html" if done.out.is_dir() else done.out

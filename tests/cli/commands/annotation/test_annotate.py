@@ -59,7 +59,7 @@ def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
     assert (facts["records"], facts["answered"], facts["set_aside"]) == (4, 4, 0)
     assert (out / "report.html").is_file()
     assert "4 records = 4 annotated (4 features) + 0 skipped" in told
-    assert "Features by identification level: level" in told
+    assert "Features at level " in told
     assert "report.html" in told
     (tmp_path / "mine.tsv").write_text("hello\n")
     status, _, told = mzseek("annotate", mgf, *options, "--out", tmp_path / "mine.tsv")
