@@ -209,7 +209,7 @@ def test_nothing_is_loaded_from_elsewhere_and_only_our_code_may_run(tmp_path: Pa
 
 def test_light_and_dark_and_paper_and_narrow_screens(tmp_path: Path) -> None:
     style = next(text for tag, _, text in page_of(two(tmp_path)).scripts if tag == "style")
-    for medium in ("(prefers-color-scheme: dark)", "print", "screen and (max-width: 760px)"):
+    for medium in ("(prefers-color-scheme: dark)", "print", "screen and (max-width: 980px)"):
         assert f"@media {medium} {{" in style
     named = set(re.findall(r"var\((--[\w-]+)\)", style))
     assert {name for name in named if f"{name}:" not in style} == {"--line"}  # set by the script
