@@ -487,7 +487,7 @@ def noted(dom: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1280, 800, 400])
 def test_in_a_browser_a_peak_lights_up_its_piece(browse, tmp_path: Path, width: int) -> None:
     found = noted(browse(two(tmp_path), PROBE, width))
     assert found["wide"] == "0"
