@@ -195,7 +195,7 @@ REASONS = (
     "is an MS3 spectrum, of the fragment m/z …",
     "is an MS4 spectrum, of the fragment m/z …",
     "is no spectrum: has no list of peaks under peaks_json",
-    "holds no record, expected columns mzs and intensities",
+    "no columns hold peaks …",
     "is deprecated",
 )
 

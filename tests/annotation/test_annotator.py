@@ -235,7 +235,7 @@ def test_chunks_and_batches_do_not_show(config, spectra, said, monkeypatch):
         progress=lambda stage, done, _total=None: told.append((stage, done)),
     )
     assert all_plain(run, with_names=False) == all_plain(said, with_names=False)
-    assert told[:2] == [("reading", 0), ("mass errors", 0)]
+    assert told[:2] == [("reading", 0), ("estimating mass errors", 0)]
     assert told[2:] == [("features", done) for done in (2, 4, 5, 7, 9, 10, 12)]
 
 

@@ -11,6 +11,7 @@ from mzseek.annotation.candidates import (
     StoreSource,
     distinct,
     file_source,
+    library_source,
     read_formulas,
 )
 from mzseek.core.errors import AnnotationError, DatabaseError, InputError
@@ -35,6 +36,14 @@ def test_by_mass_for_all_features(tmp_path):
     assert rejects[0][0].endswith("line 5")
     with pytest.raises(AnnotationError, match="no lists for single features"):
         source.of_feature("1")
+
+
+def test_molecules_of_a_library_have_the_names_of_the_bundle(bundle):
+    library = bundle.library
+    key = library.molecules["inchikey"][0].as_py()[:14]
+    source = library_source(library, "mine", {key: "first"})
+    assert {each.name for each in source.molecules if each.key == key} == {"first"}
+    assert {each.name for each in source.molecules if each.key != key} <= {""}
 
 
 @pytest.mark.parametrize("column", ["feature", "Feature ID", "feature_id", "row ID", "SCANS"])

@@ -5,15 +5,32 @@ from pathlib import Path
 import pytest
 
 from mzseek.annotation.annotator import config_for, unexplained_remark
+from mzseek.annotation.confidence import LISTED, SHARES
 from mzseek.annotation.config import (
     INSTRUMENTS,
     LIBRARY,
+    SETTINGS,
     AnnotateConfig,
     Tolerance,
     larger_databases,
 )
 from mzseek.annotation.reading import SpectrumFiles
 from mzseek.core.errors import AnnotationError
+
+
+def test_the_help_states_the_default_shares() -> None:
+    shares = [share for _, share in SHARES]
+    [setting] = [setting for setting in SETTINGS if setting.name == "expected_in_database"]
+    assert f"by default {min(shares)} to {max(shares)}, by its" in setting.metadata["meaning"]
+    assert f"and {LISTED} for lists" in setting.metadata["meaning"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("-5", "-5 ppm"), ("2000", "2000 ppm"), ("-1 mDa", "-0.001 Da")]
+)
+def test_a_tolerance_out_of_range_is_told_as_it_was_given(text: str, shown: str) -> None:
+    with pytest.raises(AnnotationError, match=f"the tolerance is {shown}, expected 0 to 1000 ppm"):
+        Tolerance.parse(text)
 
 
 def test_nothing_named_is_what_comes_in_the_box() -> None:

@@ -168,7 +168,7 @@ def test_a_job_says_it_and_goes_on_with_no_other_prior(config, features, table, 
     write_mgf(mgf, [feature.spectra[0] for feature in features])
     asked = config(prior=table)
     done = annotate_files([mgf], tmp_path / "out", asked)
-    assert "Skipped weights: 1, the first: cited.csv: line 4" in done.messages[0]
+    assert "Skipped weights: 1 (cited.csv: line 4" in done.messages[0]
     facts = json.loads((tmp_path / "out" / "run.json").read_text())
     assert facts["options"]["prior"] == str(table.resolve())
     assert CAUTION in facts["prior"]["said"]

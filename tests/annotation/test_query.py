@@ -100,6 +100,9 @@ def test_every_ion_has_its_own_molecules_and_empty_ones_are_left_out(lists):
     assert [hypothesis.adduct for hypothesis in query.hypotheses] == ["[M+H]+", "[M+Na]+"]
     assert len(query.tried) == 6
     assert any("tried [M+H]+" in note for note in query.notes)
+    assert not asked(feature(nameless(charge=1)), adduct="[M+H]+").notes  # the user names it
+    several = asked(feature(nameless(charge=1)), adduct=("[M+H]+", "[M+Na]+"))
+    assert several.notes == ("the file names no ion: tried [M+H]+, [M+Na]+",)
 
 
 def test_tables_name_features_by_file_and_id():

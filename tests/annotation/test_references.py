@@ -151,7 +151,7 @@ RIVALS = {THEOBROMINE_KEY: 0.97}
         ({"similarity": 0.6}, {}, "similarity 0.60, not 0.7"),
         (BOUNDS | {"similarity": 0.6999}, {}, "similarity 0.70, not 0.7"),
         ({"peaks": 1}, {}, "has 1 peak, and"),
-        ({"peaks": LEAST_PEAKS - 1}, {}, f"has 5 peaks, and {LEAST_PEAKS} are asked for"),
+        ({"peaks": LEAST_PEAKS - 1}, {}, f"has 5 peaks, and level 2a needs {LEAST_PEAKS}"),
         ({"matched_intensity": 0.3}, {}, "30% of the intensity"),
         (BOUNDS | {"matched_intensity": 0.49}, {}, "49% of the intensity"),
         ({}, {"p_in_database": PLAUSIBLE / 0.9}, None),

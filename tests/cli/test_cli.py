@@ -89,7 +89,7 @@ def test_demo_ends_with_where_to_look(tmp_path: Path) -> None:
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "Look at made/answers/report.html" in result.stdout
-    assert "60 records = 60 answered (60 features) + 0 skipped" in result.stdout
+    assert "60 records = 60 annotated (60 features) + 0 skipped" in result.stdout
     assert (tmp_path / "made" / "answers" / "report.html").stat().st_size > 100_000
     page = (tmp_path / "made" / "index.html").read_text()
     for name in ("iou", "emb-cos", "emb-cos, spectrum-blind", "analogs, nothing trained", "random"):

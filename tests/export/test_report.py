@@ -42,6 +42,7 @@ from mzseek.export.report import (
 )
 from mzseek.export.tables import SkippedTable
 from mzseek.export.writer import Settings
+from mzseek.formulas.ranking import RankedFormula
 from mzseek.fragments import explain
 
 from .conftest import PAYLOADS, Page
@@ -208,7 +209,7 @@ def test_nothing_is_loaded_from_elsewhere_and_only_our_code_may_run(tmp_path: Pa
 
 def test_light_and_dark_and_paper_and_narrow_screens(tmp_path: Path) -> None:
     style = next(text for tag, _, text in page_of(two(tmp_path)).scripts if tag == "style")
-    for medium in ("(prefers-color-scheme: dark)", "print", "screen and (max-width: 760px)"):
+    for medium in ("(prefers-color-scheme: dark)", "print", "screen and (max-width: 980px)"):
         assert f"@media {medium} {{" in style
     named = set(re.findall(r"var\((--[\w-]+)\)", style))
     assert {name for name in named if f"{name}:" not in style} == {"--line"}  # set by the script
@@ -314,6 +315,10 @@ def test_what_a_reader_must_beware_of() -> None:
     annotation = make_annotation(feature=silent, found=900, scored=500, unlike=True)
     assert badges(annotation)[1:] == ["truncated list", "out of domain", "ion guessed"]
     assert badges(make_annotation()) == ["library match"]
+    named = make_annotation(feature=silent, ions={"[M+H]+": 1.0})  # the only one, by --adduct
+    assert badges(named) == ["library match"]
+    other = RankedFormula("C9H12N2O3", "[M+H]+", 0.9, 196.08, 0.1, 0.9, 3, None, 1.0)
+    assert badges(make_annotation(formulas=(other,)))[1:] == ["formula differs"]
 
 
 def counted(*annotations) -> dict:
@@ -482,7 +487,7 @@ def noted(dom: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1280, 800, 400])
 def test_in_a_browser_a_peak_lights_up_its_piece(browse, tmp_path: Path, width: int) -> None:
     found = noted(browse(two(tmp_path), PROBE, width))
     assert found["wide"] == "0"

@@ -161,9 +161,20 @@ def test_a_frame_with_features_has_a_list_for_each(found, spectra, options):
 
 
 def test_a_molecule_that_cannot_be_read_is_skipped(found, spectra, options):
-    given = mz.annotate(spectra[0], database=[found[0].best.smiles, "nonsense", None], **options)
+    smiles = [found[0].best.smiles, *(f"nonsense{n}" for n in range(4)), None]
+    with pytest.warns(UserWarning, match="Skipped candidates: 4") as caught:
+        given = mz.annotate(spectra[0], database=smiles, **options)
     assert len(given[0].candidates) == 1
-    assert "Skipped candidates: 1, the first: the candidates given: line 3" in given.notes[0]
+    assert "Skipped candidates: 4 (the candidates given: line 3: " in given.notes[0]
+    assert str(caught[0].message) == given.notes[0]
+    assert given.notes[0].count("the candidates given: line") == 3
+    assert given.notes[0].endswith("; and 1 more)")
+
+
+def test_a_frame_of_spectra_is_refused(options):
+    frame = pd.DataFrame({"mzs": [[50.0]], "intensities": [[1.0]]})
+    with pytest.raises(AnnotationError, match="spectra is a DataFrame, expected a path"):
+        mz.annotate(frame, **options)
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ MIN_FEATURES = 64  # with fewer, processes take longer to begin than they save
 _CANDIDATES, _STATES, _ADDED = "candidates.json", "evidence", "added.json"  # shared state
 _PEEKED = 100  # records at the beginning of each file that are looked at
 _SHOWN_SCORES = 5  # scored molecules that are no candidates, named in a line
+_SHOWN_ROWS = 3  # skipped rows of a table, in a line
 _EXPLAINS_NOTHING, _FEW_EXPLAINED = 0.02, 5  # share of the intensity; fewer features tell nothing
 
 
@@ -260,7 +261,7 @@ class Annotator:
         progress("reading", 0, None)
         if not isinstance(spectra, Features):
             spectra = Features(spectra, self.config, skipped)
-        progress("mass errors", 0, None)
+        progress("estimating mass errors", 0, None)
         self.recalibrate(spectra)
         return AnnotationRun(
             self, spectra, reporter(skipped), was_done, done, first, at_once,
@@ -460,7 +461,7 @@ class Annotator:
             return self._bundled_source()
         if name == LIBRARY:
             label, library = self.libraries[-1]
-            return library_source(library, label)
+            return library_source(library, label, self.bundle.names)
         if Path(name).is_dir():
             return StoreSource.open(name)
         if self._shared:
@@ -735,23 +736,19 @@ class AnnotationRun(Iterator[Annotation]):
 
     def warnings(self) -> list[str]:
         """Return lines about spectra, listed candidates and tables that need a look."""
-        return [*self.features.warnings(), *self._mismatch_lines(), *self._named.lines()]
+        return [
+            *self.features.warnings(),
+            *self._skipped_row_lines(),
+            *self._mismatch_lines(),
+            *self._named.lines(),
+        ]
 
     def remarks(self) -> list[str]:
         """Return all lines that the user should read about the run."""
         annotator, config = self.annotator, self.annotator.config
-        skipped: dict[str, Sequence[tuple[str, str]]] = {
-            "candidates": annotator.skipped_candidates,
-            "weights": annotator.skipped_weights,
-            "scores": annotator.skipped_scores,
-        }
         return [
             *self.features.warnings(),
-            *(
-                f"Skipped {what}: {len(rows):,}, the first: {rows[0][0]}: {rows[0][1]}"
-                for what, rows in skipped.items()
-                if rows
-            ),
+            *self._skipped_row_lines(),
             *extension_lines(annotator.added),
             *(f"{note[0].upper()}{note[1:]}." for note in config.instrument_notes),
             *config.remarks,
@@ -762,6 +759,21 @@ class AnnotationRun(Iterator[Annotation]):
             *self._score_lines(),
             *self._named.lines(),
         ]
+
+    def _skipped_row_lines(self) -> list[str]:
+        annotator = self.annotator
+        skipped: dict[str, Sequence[tuple[str, str]]] = {
+            "candidates": annotator.skipped_candidates,
+            "weights": annotator.skipped_weights,
+            "scores": annotator.skipped_scores,
+        }
+        lines = []
+        for what, rows in skipped.items():
+            if rows:
+                shown = "; ".join(f"{where}: {reason}" for where, reason in rows[:_SHOWN_ROWS])
+                more = f"; and {len(rows) - _SHOWN_ROWS:,} more" if len(rows) > _SHOWN_ROWS else ""
+                lines.append(f"Skipped {what}: {len(rows):,} ({shown}{more})")
+        return lines
 
     def _score_lines(self) -> list[str]:
         if not self._unmatched:

@@ -326,13 +326,14 @@ def _described(
     return molecules, [index_of.get(number_of[key], -1) for key in keys]
 
 
-def library_source(library: Library, label: str) -> ListedSource:
-    """The molecules of a library of reference spectra as candidates."""
+def library_source(library: Library, label: str, names: Mapping[str, str]) -> ListedSource:
+    """The molecules of a library of reference spectra as candidates, with names by key."""
     table = library.molecules
     columns = (table[name].to_pylist() for name in ("smiles", "inchikey", "formula", "mass"))
     molecules = [
-        Molecule(smiles, key[:BLOCK_LENGTH], formula, mass, sources=(label,))
-        for smiles, key, formula, mass in zip(*columns, strict=True)
+        Molecule(smiles, key, formula, mass, names.get(key, ""), sources=(label,))
+        for smiles, inchikey, formula, mass in zip(*columns, strict=True)
+        for key in (inchikey[:BLOCK_LENGTH],)
     ]
     if not molecules:
         raise AnnotationError(f"{label}: the library holds no molecule")

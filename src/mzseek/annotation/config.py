@@ -52,8 +52,7 @@ class Tolerance:
         """Refuse what no instrument has."""
         if not (0 <= self.ppm <= _MAX_PPM and 0 <= self.least <= _MAX_MZ):
             raise AnnotationError(
-                f"a tolerance of {self.ppm:g} ppm or {self.least:g} Da, expected 0 to "
-                f"{_MAX_PPM:g} ppm or to {_MAX_MZ:g} Da"
+                f"the tolerance is {self}, expected 0 to {_MAX_PPM:g} ppm or 0 to {_MAX_MZ:g} Da"
             )
         if self.ppm == 0 and self.least == 0:
             raise AnnotationError("a tolerance of 0: nothing would be found")
@@ -241,11 +240,15 @@ class AnnotateConfig:
         "Remove peaks that are no fragments (isotope peaks, side lobes, noise, peaks above the "
         "precursor) before scoring: auto or off.",
     )
-    coverage: float = _setting(0.9, "Of the prediction set: how often it should hold the molecule.")
+    coverage: float = _setting(
+        0.9,
+        "Share of prediction sets that should contain the molecule, given that it is among the "
+        "candidates.",
+    )
     expected_in_database: float | None = _setting(
         None,
-        "Share of your features whose molecule you expect in the database; by default 0.07 to "
-        "0.17, by its size.",
+        "Share of your features whose molecule you expect in the database; by default 0.02 to "
+        "0.05, by its size, and 0.08 for lists of single features.",
     )
     strict: bool | None = _setting(
         None,

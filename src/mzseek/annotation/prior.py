@@ -18,6 +18,7 @@ from mzseek.bundle import Bundle
 from mzseek.bundle.bundle import BundledPrior
 from mzseek.chem.molecules import BLOCK_LENGTH, describe_structure
 from mzseek.core.errors import BundleError, InputError, MoleculeError
+from mzseek.core.text import pluralize
 from mzseek.database.formats.tables import find_columns, holds_molecules, record_of
 from mzseek.evidence.queries import Molecules
 from mzseek.io import StrPath, content_hash
@@ -151,7 +152,8 @@ class PriorOfFile(Prior):
         """Return kind, description, checksum and skipped rows for ``run.json``."""
         return {
             "kind": "file",
-            "said": f"weights of {self.path.name}, {len(self.logs):,} molecules; {CAUTION}",
+            "said": f"weights of {self.path.name}, "
+            f"{pluralize(len(self.logs), 'molecule', 'molecules')}; {CAUTION}",
             "path": str(self.path.resolve()),
             "sha256": self._sha256,
             "molecules": len(self.logs),

@@ -564,7 +564,8 @@ def _notes(feature: Feature, hypotheses: tuple[Hypothesis, ...]) -> list[str]:
     if not any(spectrum.polarity for spectrum in feature.spectra):
         notes.append("the file tells no ion mode: read as positive")
     named = any(spectrum.adduct for spectrum in feature.spectra)
-    if not (named and all(hypothesis.stated for hypothesis in hypotheses)):
+    is_certain = all(hypothesis.stated for hypothesis in hypotheses)
+    if not (is_certain and (named or len(hypotheses) == 1)):
         tried = [
             f"{hypothesis.shown} (of permanent ions)"
             if not hypothesis.stated and takes_charged(hypothesis.adduct)

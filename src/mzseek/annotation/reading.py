@@ -253,10 +253,15 @@ def spectra_source(
     Raises
     ------
     AnnotationError
-        Paths and spectra were given together.
+        Paths and spectra were given together, or a data frame.
     """
     if isinstance(spectra, SpectrumFiles | SpectrumList):
         return spectra
+    if isinstance(spectra, Mapping) or hasattr(spectra, "columns"):  # iterates over its names
+        raise AnnotationError(
+            f"spectra is a {type(spectra).__name__}, expected a path, or spectra of "
+            "mz.read_spectra or matchms; write a table of spectra to a file (Parquet) first"
+        )
     if isinstance(spectra, str | os.PathLike):
         return SpectrumFiles(spectra, columns)
     if is_spectrum(spectra) or not isinstance(spectra, Iterable):

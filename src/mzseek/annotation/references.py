@@ -125,11 +125,14 @@ def _without_match(
         return _five(f"it is the only candidate for {best.adduct}{unmatched}")
     if best.explained < max(grounds.least_explained, 1e-9):
         return _five(
-            f"fragments of the best candidate explain {best.explained:.0%} of the intensity, "
-            f"and {grounds.least_explained:.0%} is the least of true molecules"
+            f"fragments of the best candidate explain {best.explained:.0%} of the intensity; nine "
+            f"of ten correct molecules explain {grounds.least_explained:.0%} or more"
         )
     if not grounds.is_reached:
-        return _five("the best candidate is less far ahead of wrong molecules than true ones are")
+        return _five(
+            "the score margin of the best candidate over wrong molecules is lower than for nine of "
+            "ten correct molecules"
+        )
     if confidence >= HALF:
         return Level(
             "3", f"tentative structure: the best candidate has confidence {confidence:.2f}"
@@ -154,13 +157,13 @@ def _match_problem(
     """Return why the best candidate's library match is no level 2a; None if it is."""
     if match.peaks < LEAST_PEAKS:
         many = "1 peak" if match.peaks == 1 else f"{match.peaks:,} peaks"
-        return f"its library match has {many}, and {LEAST_PEAKS} are asked for"
+        return f"its library match has {many}, and level 2a needs {LEAST_PEAKS}"
     if match.similarity < LEAST_SIMILARITY:
         return f"its library match has similarity {match.similarity:.2f}, not {LEAST_SIMILARITY:g}"
     if match.matched_intensity < LEAST_MATCHED:
         return (
             f"its library match shares {match.matched_intensity:.0%} of the intensity, and "
-            f"{LEAST_MATCHED:.0%} is asked for"
+            f"level 2a needs {LEAST_MATCHED:.0%}"
         )
     # The database may hold the library's molecule in another form.
     same_molecule = {best.key, _key(match.smiles)}

@@ -212,6 +212,8 @@ def _progress_line(latest: tuple[str, int, int | None] | None, seconds: float) -
     --------
     >>> _progress_line(("molecules", 12_000, 30_000), 90.3)
     'mzseek: molecules: 12,000 of 30,000, 1 min 30 s'
+    >>> _progress_line(("reading", 0, None), 30)
+    'mzseek: reading, 30 s'
     """
     minutes, rest = divmod(round(seconds), 60)
     took = f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
@@ -219,7 +221,8 @@ def _progress_line(latest: tuple[str, int, int | None] | None, seconds: float) -
         return f"mzseek: working, {took}"
     stage, done, total = latest
     of = "" if total is None else f" of {total:,}"
-    return f"mzseek: {visible(stage)}: {done:,}{of}, {took}"
+    count = f": {done:,}{of}" if done or total else ""
+    return f"mzseek: {visible(stage)}{count}, {took}"
 
 
 def show_check(report: "CheckReport") -> None:

@@ -26,6 +26,7 @@ COLUMNS = (
     "explainedIntensity", "explainedPeaks", "isotopeScore", "prior", "exactMass", "precursorMz",
     "found", "peakFormulas",
 )  # fmt: skip
+SUFFIXES = (".tsv", ".txt")
 _BATCH = 16
 
 
@@ -91,6 +92,8 @@ def write_formulas(
     if out is None:
         return _write(files, None, config, top, shown, jobs, progress)
     ensure_not_read(out, [*files.paths, *config.paths()])
+    if out.suffix.lower() not in SUFFIXES:
+        raise RunError(f"{out}: expected a name that ends in {' or '.join(SUFFIXES)}")
     if not force and out.exists() and not _is_own(out):
         raise RunError(f"{out}: was not written by mzseek formula; name another --out, or --force")
     guard = SourceGuard(files.paths)
@@ -113,7 +116,7 @@ def _write(
     annotator = Annotator(config_for(config, files))
     progress("reading", 0, None)
     features = Features(files, annotator.config, skipped)
-    progress("mass errors", 0, None)
+    progress("estimating mass errors", 0, None)
     annotator.recalibrate(features)
     first: list[tuple[Feature, FeatureFormulas]] = []
     done = without = 0

@@ -90,7 +90,7 @@ class FinishedNetwork:
     counts : mapping of str to int
         ``features``, ``edges``, ``components`` of two features or more, features of the
         ``largest``, ``single`` features, and features that are ``annotated``.
-    skipped : list of (str, str)
+    skipped : list of Skipped
         Where and why, of records that are in no feature.
     messages : list of str
         What the user should read.
@@ -98,7 +98,7 @@ class FinishedNetwork:
 
     out: Path
     counts: Mapping[str, int]
-    skipped: list[tuple[str, str]]
+    skipped: list[Skipped]
     messages: list[str]
 
 
@@ -181,7 +181,7 @@ def write_network(
         "single": int((network.components == 0).sum()),
         "annotated": len(annotations),
     }
-    return FinishedNetwork(target, counts, [(str(w), str(r)) for w, r in skipped], messages)
+    return FinishedNetwork(target, counts, skipped, messages)
 
 
 def _nodes(features: Features, skipped: list[Skipped]) -> Iterator[FeatureNode]:

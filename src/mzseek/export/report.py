@@ -22,6 +22,7 @@ from markupsafe import Markup
 from mzseek.annotation.annotation import Annotation, Candidate, Floats, Reference
 from mzseek.annotation.annotator import extension_lines
 from mzseek.annotation.config import larger_databases
+from mzseek.annotation.formulas import disagreement
 from mzseek.annotation.story import describe
 from mzseek.chem.depiction import structure
 from mzseek.chem.identifiers import canonical, link
@@ -381,8 +382,11 @@ def badges(annotation: Annotation) -> list[str]:
         marks.append("truncated list")
     if annotation.unlike:
         marks.append("out of domain")
-    if best is not None and all(spectrum.adduct is None for spectrum in annotation.feature.spectra):
+    is_stated = any(spectrum.adduct is not None for spectrum in annotation.feature.spectra)
+    if best is not None and len(annotation.ions) > 1 and not is_stated:
         marks.append("ion guessed")
+    if disagreement(annotation, annotation.formulas):
+        marks.append("formula differs")
     return marks
 
 

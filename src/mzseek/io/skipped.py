@@ -23,7 +23,7 @@ MAX_KINDS = 200
 OTHER = "other reasons"
 _MAX_KEPT = 2000  # characters of a reason, which quotes what it refuses
 # What varies among reasons of one kind that have no code, being read from a table of them.
-_VARIES = re.compile(r"""'[^']*'|"[^"]*"| ?\([^()]*\)|\d[\d.,]*""")
+_VARIES = re.compile(r"""'[^']*'|"[^"]*"| ?\([^()]*\)|(?<![A-Za-z])\d[\d.,]*""")
 
 
 class Skipped(NamedTuple):
@@ -87,8 +87,9 @@ class SkippedGroups:
     >>> groups("a", Reason("says it has 9 peaks, but has 8", "peak-count"))
     >>> groups("b", Reason("says it has 3 peaks, but has 8", "peak-count"))
     >>> groups("c", "SMILES 'C(' is not valid")
+    >>> groups("d", "is an MS1 spectrum")
     >>> [(group.kind, group.count, group.where) for group in groups.by_count()]
-    [('peak-count', 2, 'a'), ('SMILES … is not valid', 1, 'c')]
+    [('peak-count', 2, 'a'), ('SMILES … is not valid', 1, 'c'), ('is an MS1 spectrum', 1, 'd')]
     """
 
     def __init__(self, records: Iterable[tuple[str, str]] = ()) -> None:

@@ -113,15 +113,15 @@ def describe_artefacts(counts: Mapping[str, int], peaks: int) -> list[str]:
 
     Examples
     --------
-    >>> describe_artefacts({"isotope peak": 3, "noise floor": 1}, 20)[0][:53]
-    'Removed 4 of 20 peaks (isotope peak 3, noise floor 1)'
+    >>> describe_artefacts({"isotope peak": 3, "noise floor": 1}, 20)[0][:50]
+    'Removed 4 of 20 peaks, which are no fragments (iso'
     """
     if not counts:
         return []
     shown = ", ".join(f"{reason} {number:,}" for reason, number in sorted(counts.items()))
     return [
-        f"Removed {sum(counts.values()):,} of {peaks:,} peaks ({shown}): they are no fragments. "
-        "peaks.tsv has the reason of each; --clean off keeps them."
+        f"Removed {sum(counts.values()):,} of {peaks:,} peaks, which are no fragments ({shown}). "
+        "--clean off keeps them."
     ]
 
 

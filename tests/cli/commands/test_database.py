@@ -191,7 +191,6 @@ def search(mzseek, store: Path) -> Callable[..., tuple[Table, str]]:
     [
         (("--mass", 194.0804), [CAFFEINE]),
         (("--mass", 46.0419, "--ppm", 1), ["CCO", "COC"]),
-        (("--mass", 47), []),
         (("--precursor", 195.0877), [CAFFEINE]),
         (("--precursor", 217.0696, "--adduct", "[M+Na]+"), [CAFFEINE]),
         (("--formula", "C3H8O"), ["CC(C)O", "CCCO", "CCOC"]),
@@ -217,9 +216,18 @@ def test_search_by_likeness_and_by_priority(search) -> None:
     assert (len(rows), err) == (3, "")
 
 
-def test_a_formula_that_nothing_has_is_told_as_it_was_read(search) -> None:
-    rows, err = search("--formula", "c9h9o9")
-    assert (rows, err) == ([], "mzseek: no molecule has the formula C9H9O9\n")
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (("--formula", "c9h9o9"), "no molecule has the formula C9H9O9"),
+        (("--mass", 47), "the query found nothing within 10 ppm"),
+        (("--precursor", 47, "--ppm", 5), "the query found nothing within 5 ppm"),
+        (("--inchikey", "AAAAAAAAAAAAAA"), "no molecule has the InChIKey 'AAAAAAAAAAAAAA'"),
+        (("--name", "nowhere"), "no molecule has a name with 'nowhere'"),
+    ],
+)
+def test_a_query_that_finds_nothing_is_told(search, query, said: str) -> None:
+    assert search(*query) == ([], f"mzseek: {said}\n")
 
 
 def test_rows_say_how_far_they_are_and_by_which_adduct(search) -> None:
@@ -238,7 +246,7 @@ def test_several_masses_and_several_adducts_say_what_they_answer(search) -> None
     assert sorted(answers) == [
         ("1", "46.0419", "CCO"), ("1", "46.0419", "COC"), ("3", "194.0804", CAFFEINE),
     ]  # fmt: skip
-    assert err == "mzseek: 1 of 3 queries found nothing\n"
+    assert err == "mzseek: 1 of 3 queries found nothing within 10 ppm\n"
     rows, err = search(
         "--precursor", 217.0696, "--precursor", 195.0877, "--adduct", "[M+H]+", "--adduct", "M+Na"
     )

@@ -39,6 +39,8 @@ def test_other_files_are_not_replaced(mzseek, assert_refused, tmp_path: Path) ->
     out.write_text("feature\tmine\n")
     assert_refused("was not written by mzseek formula", "formula", DEMO_QUERIES, "--out", out)
     assert out.read_text() == "feature\tmine\n"
+    table = tmp_path / "mine.json"
+    assert_refused("expected a name that ends in .tsv", "formula", DEMO_QUERIES, "--out", table)
     spectra = tmp_path / "s.mgf"
     spectra.write_bytes(DEMO_QUERIES.read_bytes())
     assert_refused("name another --out", "formula", spectra, "--out", spectra, "--force")

@@ -1,4 +1,10 @@
+from pathlib import Path
+
+import numpy as np
 import pytest
+
+from mzseek.spectra.formats.msp import write_msp
+from mzseek.spectra.spectrum import Spectrum
 
 
 def test_fields_and_peaks(read) -> None:
@@ -145,3 +151,14 @@ def test_a_program_is_recognised_by_the_fields_of_each_record_alone(read) -> Non
     second = f"NAME: b\nPRECURSORMZ: 100\nRETENTIONTIME: 2\n{_PEAKS}"
     got, _ = read("a.msp", first + second)
     assert [s.metadata["retention_time"] for s in got] == ["1 min", "2"]
+
+
+def test_written_masses_have_five_decimals(read, tmp_path: Path) -> None:
+    peaks = np.array([31.01784]), np.array([9.0])
+    spectrum = Spectrum(*peaks, 47.04914126416054, "[M+H]+", 1, "a")
+    assert write_msp(tmp_path / "a.msp", [(spectrum, ["CH3O+"])]) == 1
+    text = (tmp_path / "a.msp").read_text()
+    assert "PrecursorMZ: 47.04914\n" in text
+    assert '31.01784 9.00 "CH3O+"\n' in text
+    [back], _ = read("b.msp", text)
+    assert back.precursor_mz == 47.04914

@@ -194,7 +194,13 @@ def test_bad_rows_are_skipped_and_counted(tmp_path: Path) -> None:
         ("a.mgf", "BEGIN IONS\nPEPMASS=1\n1 1\nEND IONS\n", {"id": "x"}, "is MGF, which has no"),
         ("a.csv", "precursor_mz,mzs,intensities\n1,2,3\n", {"id": "x"}, r"called 'x' \(id\)"),
         ("a.csv", "precursor_mz,a,b\n1,2,3\n", {"mz": "a"}, "name both"),
-        ("a.csv", "x,mz,intensity\n1,2,3\n", {}, "holds no record"),
+        (
+            "a.csv",
+            "x,mz,intensity\n1,2,3\n",
+            {},
+            "no columns hold peaks .*; it has 'x', 'mz', 'intensity'; name them with --columns mz=",
+        ),
+        ("a.csv", "mzs,intensities\n", {}, "holds no record"),
     ],
 )
 def test_tables_without_what_is_named(

@@ -47,7 +47,7 @@ _WIDE = 44
 def show_annotations(annotations: "Sequence[Annotation]") -> None:
     """Print a line for each feature."""
     if not annotations:
-        say("No feature was answered.")
+        say("No feature was annotated.")
         return
     heads = ("feature", "m/z", "ion", "formula", "best candidate", "confidence", "set", "level")
     table = new_table()
@@ -63,8 +63,9 @@ def show_annotations(annotations: "Sequence[Annotation]") -> None:
         name, mz = plain(annotation.feature.name, 30), f"{annotation.feature.precursor_mz:.4f}"
         table.add_row(name, mz, *cells, annotation.level.number)
     show(table)
-    say("[dim]confidence: probability that the best candidate is the molecule, and in the database "
-        "at all; set: candidates that hold it with the stated coverage[/dim]")  # fmt: skip
+    say("[dim]confidence: probability that the best candidate is the molecule; set: number of "
+        f"candidates that contain it in {annotations[0].coverage:.0%} of cases, if it is in the "
+        "database[/dim]")  # fmt: skip
 
 
 def show_annotation(annotation: "Annotation") -> None:
@@ -89,11 +90,11 @@ def show_annotation(annotation: "Annotation") -> None:
 
 def _show_candidates(annotation: "Annotation") -> None:
     table = new_table()
-    for name in ("rank", "probability", "candidate", "formula", "ion", "explained", "set"):
-        table.add_column(name, justify="right" if name in ("probability", "explained") else "left")
+    for name in ("rank", "confidence", "candidate", "formula", "ion", "explained", "set"):
+        table.add_column(name, justify="right" if name in ("confidence", "explained") else "left")
     for rank, candidate in enumerate(annotation.candidates[:_CANDIDATES], 1):
         texts = (plain(_named(candidate), _WIDE), plain(candidate.formula), plain(candidate.adduct))
-        shares = f"{candidate.probability:.1%}", f"{candidate.explained:.0%}"
+        shares = f"{annotation.confidence_of(candidate):.1%}", f"{candidate.explained:.0%}"
         in_set = "in" if candidate.in_set else ""
         table.add_row(str(rank), shares[0], *texts, shares[1], in_set)
     show(table)
@@ -195,19 +196,20 @@ def annotate(
         typer.Option(help="Molecular network (GraphML, or edges) to join annotations to."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a killed process has left off.")
+        bool, typer.Option("--resume", help="Continue a run that was interrupted.")
     ] = False,
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Replace what is there even if annotate has not written it so."
+            "--force",
+            help="Replace an output that annotate did not write, or that was changed since.",
         ),
     ] = False,
     allow_empty: Annotated[
         bool,
         typer.Option(
             "--allow-empty",
-            help=f"No exit status {NOTHING_FOUND} where no feature has a candidate.",
+            help=f"Exit with status 0 instead of {NOTHING_FOUND} if no feature has a candidate.",
         ),
     ] = False,
     ranking_columns: Annotated[
@@ -296,14 +298,14 @@ def tell(done: "FinishedRun") -> None:
     counts = done.counts
     features = pluralize(counts["features"], "feature", "features")
     say(
-        f"{pluralize(counts['records'], 'record', 'records')} = {counts['answered']:,} answered "
+        f"{pluralize(counts['records'], 'record', 'records')} = {counts['answered']:,} annotated "
         f"({features}) + {counts['set_aside']:,} skipped"
     )
     _tell_database(done.searched["database"])
     _tell_prior(done.searched["prior"])
     if done.levels:
-        shown = ", ".join(f"{number:,} of level {level}" for level, number in done.levels.items())
-        say(f"Confidence: {shown}")
+        shown = ", ".join(f"level {level}: {number:,}" for level, number in done.levels.items())
+        say(f"Features at {shown}")
     for line in done.messages:
         say(plain(line))
     page = done.out / "report.html" if done.out.is_dir() else done.out
@@ -353,7 +355,7 @@ def _show_here(files: Any, config: AnnotateConfig, as_json: bool) -> str:
         say(f"{more}: give --out to annotate all of them.")
     later = run.records - run.annotated - len(skipped)
     say(
-        f"{pluralize(run.records, 'record', 'records')} = {run.annotated:,} answered + "
+        f"{pluralize(run.records, 'record', 'records')} = {run.annotated:,} annotated + "
         f"{len(skipped):,} skipped{f' + {later:,} not looked at' if later else ''}"
     )
     show_skipped([*skipped, *annotator.skipped_weights])

@@ -253,9 +253,8 @@ def search(
           "--inchikey": inchikey, "--like": like, "--name": name}  # fmt: skip
     criteria = [name for name, value in by.items() if value not in (None, [])]
     if len(criteria) != 1:
-        raise DatabaseError(
-            f"{' and '.join(criteria) or 'nothing'} was asked for, expected one of {', '.join(by)}"
-        )
+        given = f"{' and '.join(criteria)} are given" if criteria else "no query is given"
+        raise DatabaseError(f"{given}, expected one of {', '.join(by)}")
     if cap is not None and criteria[0] in ("--like", "--inchikey", "--name"):
         raise DatabaseError(
             "--cap is for masses, precursors and formulas; --like and --name have --top"
@@ -271,7 +270,10 @@ def search(
     database.require_sources(priority or ())
     capping: dict[str, Any] = {"cap": cap, "priorities": priority or ()}
     if inchikey is not None:
-        write_molecules(sys.stdout, [database.by_key(inchikey).table])
+        molecules = database.by_key(inchikey)
+        write_molecules(sys.stdout, [molecules.table])
+        if not len(molecules):
+            _warn(f"no molecule has the InChIKey {inchikey!r}")
         return
     if like is not None:
         write_molecules(sys.stdout, [database.by_similarity(like, top).table], ("similarity",))
@@ -309,8 +311,9 @@ def search(
 
     write_molecules(sys.stdout, tables(), ADDED_COLUMNS)
     _warn_capped(capped)
-    if empty and len(queries) > 1:
-        _warn(f"{empty:,} of {len(queries):,} queries found nothing")
+    if empty:
+        of = f"{empty:,} of {len(queries):,} queries" if len(queries) > 1 else "the query"
+        _warn(f"{of} found nothing within {ppm:g} ppm")
     if skipped:
         shown = skipped[:_SHOWN_REJECTS]
         examples = [f"{where.removeprefix(f'{masses}: ')}: {reason}" for where, reason in shown]
@@ -361,7 +364,8 @@ def show_database(database: "Database") -> None:
         f"{size / 1e6:,.1f} MB ({size / max(counts['molecules'], 1):,.0f} bytes a molecule)"
     )
     if counts["merged"]:
-        say(f"{counts['merged']:,} records were of molecules that were there already")
+        merged = pluralize(counts["merged"], "record was", "records were")
+        say(f"{merged} of molecules that were there already")
     for file in database.manifest["sources"]:
         say(f"  [dim]{plain(file['name'])}  {file['sha256'][:12]}[/dim]")
     skipped_path = database.folder / "rejects.tsv"

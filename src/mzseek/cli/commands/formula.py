@@ -29,7 +29,7 @@ def _check_instrument(name: object) -> None:
 )
 def formula(
     spectra: SpectrumFiles,
-    out: Annotated[Path | None, typer.Option(help="Table (TSV) to write.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Table to write: NAME.tsv.")] = None,
     top: Annotated[int, typer.Option(min=1, help="Formulas of a feature, at most.")] = 10,
     force: Annotated[
         bool, typer.Option("--force", help="Replace a file that is no table of formulas.")

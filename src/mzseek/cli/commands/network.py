@@ -15,7 +15,7 @@ from mzseek.library.options import NetworkOptions
 
 _OPTIONS = (
     "database", "library", "model", "objective", "adduct", "ppm", "peak_ppm", "instrument",
-    "recalibrate", "expected_in_database", "prior", "group", "rt_window", "rt_unit",
+    "recalibrate", "clean", "expected_in_database", "prior", "group", "rt_window", "rt_unit",
     "smiles_column", "name_column",
 )  # fmt: skip
 

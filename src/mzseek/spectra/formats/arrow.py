@@ -13,12 +13,12 @@ from mzseek.core.errors import InputError, Reason
 from mzseek.core.text import shorten
 from mzseek.io import Source
 from mzseek.io.sources import MAX_PEAKS
-from mzseek.io.text_tables import format_names
 from mzseek.spectra.formats.tables import (
     TableColumns,
     fill,
     find_columns,
     numbers_of_text,
+    without_peaks,
 )
 from mzseek.spectra.records import Record
 
@@ -87,11 +87,7 @@ def _columns(path: Path, schema: pa.Schema, columns: Mapping[str, str]) -> Table
     """Return which column holds what; others than texts and numbers are passed over."""
     found = find_columns(path, schema.names, columns, plain=False)
     if found is None:
-        raise InputError(
-            path,
-            "no columns hold peaks (mzs and intensities, or peaks); it has "
-            f"{format_names(schema.names)}; name them with --columns mz=…,intensity=…",
-        )
+        raise InputError(path, without_peaks(schema.names))
     of_peaks = {index for index in (found.mz, found.intensity, found.peaks) if index >= 0}
     for index in of_peaks:
         kind = schema.field(index).type

@@ -165,7 +165,7 @@ def write_msp(path: StrPath, spectra: Iterable[tuple[Spectrum, Sequence[str]]]) 
             count += 1
             fields = {key: " ".join(value.split()) for key, value in spectrum.metadata.items()}
             lines = [f"Name: {fields.pop('compound_name', '') or spectrum.identifier}"]
-            lines.append(f"PrecursorMZ: {spectrum.precursor_mz!r}")
+            lines.append(f"PrecursorMZ: {spectrum.precursor_mz:.5f}")
             if spectrum.adduct is not None:
                 lines.append(f"Precursor_type: {spectrum.adduct}")
             if spectrum.charge is not None:

@@ -155,6 +155,14 @@ def find_columns(
     return TableColumns(tuple(names), *lists, found["peaks"] if is_pairs else -1, fields)
 
 
+def without_peaks(names: Sequence[str]) -> str:
+    """Return what is wrong with a table whose columns hold no peaks."""
+    return (
+        "no columns hold peaks (mzs and intensities, or peaks); it has "
+        f"{format_names(names)}; name them with --columns mz=…,intensity=…"
+    )
+
+
 def parse_columns(text: str | Iterable[str]) -> dict[str, str]:
     """Read which column holds what: ``mz=ms2_mzs,intensity=ms2_intensities,id=molecule_id``.
 
@@ -232,7 +240,8 @@ def read(source: Source, columns: Mapping[str, str]) -> Iterator[Record]:
             raise InputError(source.name, f"its header is longer than {MAX_LINE:,} bytes")
         header = _header(source.name, first, columns)
         if header is None:
-            return
+            rows = (split_row(first.rstrip("\r\n"), delimiter) or [] for delimiter in DELIMITERS)
+            raise InputError(source.name, without_peaks(max(rows, key=len)), "no-records")
         delimiter, found = header
         refused: list[Record] = []
 

@@ -37,15 +37,17 @@ def test_answers_are_shown_here(mzseek, mgf, options):
     assert "comes with mzseek" not in shown
     assert "mzseek database hmdb --out hmdb" in shown  # which pip can bring
     assert "pubchem" not in shown  # which it cannot
-    assert "4 records = 4 answered + 0 skipped" in shown
+    assert "4 records = 4 annotated + 0 skipped" in shown
 
 
 def test_one_feature_is_shown_with_its_reasons(mzseek, small_set, options, tmp_path):
     path = tmp_path / "one.mgf"
     write_mgf(path, spectra_from(Prepared.open(small_set.folder), np.arange(1)))
     _, shown, _ = mzseek("annotate", path, *options)
-    for word in ("probability", "explained", "Reasons", "evidence", "analogy", "Level"):
+    for word in ("confidence", "explained", "Reasons", "evidence", "analogy", "Level"):
         assert word in shown
+    [first] = mzseek.json("annotate", path, *options, "--json")["answers"]
+    assert f"{first['confidence']:.1%}" in shown  # as in tables and reports
 
 
 @pytest.mark.slow
@@ -56,7 +58,8 @@ def test_a_folder_ends_with_where_to_look(mzseek, mgf, options, tmp_path):
     facts = json.loads(shown)
     assert (facts["records"], facts["answered"], facts["set_aside"]) == (4, 4, 0)
     assert (out / "report.html").is_file()
-    assert "4 records = 4 answered (4 features) + 0 skipped" in told
+    assert "4 records = 4 annotated (4 features) + 0 skipped" in told
+    assert "Features at level " in told
     assert "report.html" in told
     (tmp_path / "mine.tsv").write_text("hello\n")
     status, _, told = mzseek("annotate", mgf, *options, "--out", tmp_path / "mine.tsv")
@@ -73,8 +76,8 @@ def test_a_prior_is_counted_in_and_said(mzseek, mgf, options, tmp_path):
     _, shown, _ = mzseek(
         "annotate", mgf, *options, "--prior", tmp_path / "w.csv", "--out", tmp_path / "out"
     )
-    assert "Skipped weights: 1, the first: w.csv: line 3" in shown
-    assert "A prior is applied: weights of w.csv, 1 molecules" in " ".join(shown.split())
+    assert "Skipped weights: 1 (w.csv: line 3" in shown
+    assert "A prior is applied: weights of w.csv, 1 molecule;" in " ".join(shown.split())
     _, out, _ = mzseek("annotate", mgf, *options, "--prior", "learned", "--json")
     found = json.loads(out)["answers"]
     assert [each["feature"] for each in found] == ["S0-1", "S0-2", "S1-1", "S1-2"]
@@ -117,7 +120,7 @@ def test_spectra_that_are_not_looked_at_are_counted(mzseek, small_set, options, 
         file.write("BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n")
     _, shown, told = mzseek("annotate", path, *options)
     assert "3 more features: give --out" in shown + told
-    assert "14 records = 10 answered + 1 skipped + 3 not looked at" in shown + told
+    assert "14 records = 10 annotated + 1 skipped + 3 not looked at" in shown + told
 
 
 NO_SPECTRUM = "BEGIN IONS\nTITLE=bad\nPEPMASS=none\n50 1\nEND IONS\n"
