@@ -142,6 +142,8 @@ def annotating_files(
         paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths, config.spectrum_columns)
     )
     settings = settings or Settings()
+    if config.features:
+        settings = replace(settings, features=Path(config.features))
     tables = [table for table in (settings.network, settings.features) if table]
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
