@@ -142,8 +142,6 @@ def annotating_files(
         paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths, config.spectrum_columns)
     )
     settings = settings or Settings()
-    if config.features:
-        settings = replace(settings, features=Path(config.features))
     tables = [table for table in (settings.network, settings.features) if table]
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
@@ -191,6 +189,8 @@ def annotating_files(
 
 def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]) -> Settings:
     """Return what writers must know of a run: inputs, database and options."""
+    if annotator.config.features is not None:
+        settings = replace(settings, features=Path(annotator.config.features))
     tables = {"features": settings.features, "network": settings.network}
     joined = {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
     return replace(
