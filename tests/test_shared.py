@@ -14,7 +14,9 @@ import pytest
 from rdkit import Chem
 
 from mzseek.annotation.config import AnnotateConfig
+from mzseek.annotation.formulas import feature_formulas
 from mzseek.annotation.query import USUAL
+from mzseek.annotation.reading import Features
 from mzseek.bundle import Bundle
 from mzseek.chem.adducts import parse_adduct
 from mzseek.chem.ions import obstacle
@@ -83,16 +85,54 @@ def test_what_other_programs_write_is_understood(shared: Path) -> None:
 
 def test_survey_scans_of_other_programs_are_kept_for_isotope_patterns(shared: Path) -> None:
     folder = shared / "data" / "formats"
-    kaempferol, _ = read(folder / "Kaempferol.ms")
-    scans, _ = read(folder / "testdata.mzml")
+    for name in ("testdata.mzml", "testdata.mzXML"):
+        scans, _ = read(folder / name)
+        assert [s.identifier for s in scans if "ms1_peaks" not in s.metadata] == []
     standards, _ = read(shared / "data" / "cbio_standards.msp")
-    assert [s.identifier for s in scans if "ms1_peaks" not in s.metadata] == []
     assert sum("ms1_peaks" in s.metadata for s in standards) == 636
-    first = rank_formulas(kaempferol, ppm=10)[0]
-    assert (first.formula, first.adduct, first.isotope_score) == ("C15H10O6", "[M+H]+", 0.0)
-    by_scan = {s.identifier: rank_formulas(s, ppm=10)[0] for s in scans[:2]}
-    assert by_scan["scan=2"].formula == "C10H22O4"
-    assert by_scan["scan=3"].formula == "C9H13NO"
+
+
+# Spectra, those whose isotope pattern is evidence, and the first formula of the first of them.
+@pytest.mark.parametrize(
+    ("name", "spectra", "patterns", "first"),
+    [
+        ("Kaempferol.ms", 3, 3, "C15H10O6"),
+        ("testdata.mzml", 10, 8, "C10H22O4"),
+        ("testdata.mzXML", 4, 4, "C14H16O10"),
+    ],
+)
+def test_survey_scans_are_evidence_for_formulas(
+    shared: Path, name: str, spectra: int, patterns: int, first: str
+) -> None:
+    scans, _ = read(shared / "data" / "formats" / name)
+    ranked = [rank_formulas(scan, ppm=10) for scan in scans]
+    with_pattern = [found[0] for found in ranked if found[0].isotope_score is not None]
+    assert (len(ranked), len(with_pattern)) == (spectra, patterns)
+    assert with_pattern[0].formula == first
+
+
+def test_records_of_level_1_are_evidence_for_formulas(shared: Path, tmp_path: Path) -> None:
+    """The real spectra of a .ms file, as MZmine exports features for SIRIUS."""
+    spectra, _ = read(shared / "data" / "formats" / "Kaempferol.ms")
+    scan = spectra[0].metadata["ms1_peaks"].replace(":", " ").split()
+    levels = [(1, list(zip(scan[::2], scan[1::2], strict=True)))]
+    levels += [(2, list(zip(s.mz, s.intensities, strict=True))) for s in spectra]
+    path = tmp_path / "sirius.mgf"
+    path.write_text(
+        "".join(
+            f"BEGIN IONS\nFEATURE_ID=1\nPEPMASS={spectra[0].precursor_mz}\nCHARGE=1+\n"
+            f"MSLEVEL={level}\n{chr(10).join(f'{mz} {height}' for mz, height in peaks)}\n"
+            "END IONS\n"
+            for level, peaks in levels
+        )
+    )
+    again, skipped = read(path)
+    assert [reason.code for _, reason in skipped] == ["ms1"]
+    assert len(again) == 3
+    config = AnnotateConfig(ppm=10)
+    (feature,) = Features(path, config)
+    best = feature_formulas(feature, config, 1).formulas[0]
+    assert (best.formula, best.isotope_score) == ("C15H10O6", 0.0)
 
 
 def test_files_that_hold_no_spectra_say_so(shared: Path) -> None:

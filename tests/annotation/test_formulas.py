@@ -48,6 +48,9 @@ def test_a_sure_formula_makes_level_4(make_annotation, make_feature, make_peaks)
     assert found.formulas
     is_sure = found.formulas[0].probability >= 0.9
     assert found.level.number == ("4" if is_sure else "5")
+    sure = replace(formulas, formulas=(ranked("C8H10N4O2", 0.953),))
+    reason = with_formulas(annotation, sure).level.reason
+    assert "has probability 0.95 and explains 2 peaks (50% of the intensity)" in reason
     kept = with_formulas(replace(annotation, level=Level("3", "y")), formulas)
     assert kept.level == Level("3", "y")
 

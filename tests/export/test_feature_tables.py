@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mzseek.annotation.feature_tables import FeatureTable
 from mzseek.annotation.features import Feature
 from mzseek.core.errors import InputError, RunError
-from mzseek.export.feature_tables import COLUMNS, FeatureTable, ion_conflict, join_features
+from mzseek.export.feature_tables import COLUMNS, ion_conflict, join_features
 from mzseek.export.output import Output
 from mzseek.export.writer import Settings
 

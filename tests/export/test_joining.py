@@ -2,7 +2,8 @@
 
 import pytest
 
-from mzseek.export.joining import JoiningWriter, same_feature
+from mzseek.annotation.feature_tables import same_feature
+from mzseek.export.joining import JoiningWriter
 
 
 class Found(JoiningWriter):

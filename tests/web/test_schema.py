@@ -95,7 +95,7 @@ def test_options_are_settings_that_name_no_file() -> None:
     defaults = Options.model_validate({})
     for name in set(Options.model_fields) - {"database", "library", "adduct", "formulas"}:
         assert getattr(defaults, name) == getattr(AnnotateConfig(), name), name
-    assert not {"model", "scores", "score_weight"} & set(Options.model_fields)
+    assert not {"model", "scores", "score_weight", "features"} & set(Options.model_fields)
 
 
 def test_examples_of_the_schema_work(client: TestClient) -> None:

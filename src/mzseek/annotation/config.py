@@ -278,6 +278,13 @@ class AnnotateConfig:
         "a list; 1 by default.",
         option=list[str],
     )
+    features: str | None = _setting(
+        None,
+        "Feature table of MZmine, MS-DIAL, Progenesis QI, MetaboScape or XCMS: its isotope "
+        "patterns are used where spectra have no survey scan; annotate --out also writes it again "
+        "with annotations joined.",
+        option=Path | None,
+    )
     group: str = _setting(
         "id",
         "Spectra are one feature by id, by precursor and time, none, or by any field of the "
@@ -332,7 +339,9 @@ class AnnotateConfig:
         put(self, "model", None if self.model is None else str(Path(self.model).resolve()))
         put(self, "database", _resolved_database(self.database))
         put(self, "prior", _resolved_prior(self.prior))
-        put(self, "scores", None if self.scores is None else str(Path(self.scores).resolve()))
+        for name in ("scores", "features"):
+            path = getattr(self, name)
+            put(self, name, None if path is None else str(Path(path).resolve()))
         self._read_formulas()
         self._check()
 
@@ -491,7 +500,8 @@ class AnnotateConfig:
         """Return all files and folders that the settings name: they must not be written over."""
         database = None if self.database == LIBRARY else self.database
         prior = None if self.prior in (LEARNED_PRIOR, NO_PRIOR) else self.prior
-        named = (self.model, *self.library, database, prior, self.formulas_path, self.scores)
+        tables = self.formulas_path, self.scores, self.features
+        named = (self.model, *self.library, database, prior, *tables)
         return [Path(path) for path in named if path]
 
 

@@ -8,6 +8,7 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.features import Feature
 from mzseek.annotation.query import adduct_hypotheses, as_known
 from mzseek.core.errors import AnnotationError, MoleculeError
+from mzseek.core.text import pluralize
 from mzseek.formulas import RankedFormula, ranked, score_formulas, shipped_model
 from mzseek.formulas.scoring import SpectrumEvidence
 
@@ -113,7 +114,9 @@ def _level(level: Level, formulas: Sequence[RankedFormula]) -> Level:
     return Level(
         "4",
         f"formula: without a database {first.formula} as {first.adduct} has probability "
-        f"{first.probability:.2f}; no structure: {level.reason.partition(': ')[2] or level.reason}",
+        f"{first.probability:.2f} and explains "
+        f"{pluralize(first.peaks_explained, 'peak', 'peaks')} ({first.explained:.0%} of the "
+        f"intensity); no structure: {level.reason.partition(': ')[2] or level.reason}",
         first.formula,
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mzseek.annotation.config import GROUPINGS, OFF, AnnotateConfig
+from mzseek.annotation.feature_tables import TablePatterns
 from mzseek.annotation.features import (
     FEATURE_ID,
     IN_MEMORY,
@@ -283,7 +284,7 @@ class Features:
     ----------
     spectra : paths, spectra, or a source of spectra
     config : AnnotateConfig, optional
-        How spectra are grouped.
+        How spectra are grouped, and the table of features that has isotope patterns.
     skipped : list or callable of (where, reason), optional
         Gets each record that is skipped, once.
 
@@ -309,6 +310,8 @@ class Features:
             self.skipped += 1
             report(where, reason)
 
+        table = self.config.features
+        self._patterns = None if table is None else TablePatterns(Path(table))
         self._warnings = InputWarnings(self.config.group)
         self._field = group_field(self.config)
         self.curves: dict[str, MassErrorCurve] = {}
@@ -328,7 +331,8 @@ class Features:
 
     def warnings(self) -> list[str]:
         """Lines about what is doubtful in the spectra, for the end of a run."""
-        return self._warnings.lines(self._keys)
+        lines = self._warnings.lines(self._keys)
+        return lines if self._patterns is None else [*lines, *self._patterns.lines()]
 
     def recalibrate(self, estimate: Callable[[Sequence[Feature]], FileErrors]) -> None:
         """Estimate the mass error and background of each file from a sample of its spectra.
@@ -382,6 +386,8 @@ class Features:
                 feature, places = _feature(
                     members, names, label, self._name_of[key] in self._shared, self._field
                 )
+                if self._patterns is not None:
+                    feature = self._patterns.add_to(feature)
                 origins = [files[self._file_of[members[place][0]]] for place in places]
                 if self.config.clean != OFF and not self.config.is_coarse:
                     feature = cleaned(feature, [self.background.get(file, ()) for file in origins])

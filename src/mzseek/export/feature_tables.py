@@ -3,245 +3,27 @@
 Rows are copied byte by byte, so that quoting, encoding and line ends stay as they were.
 """
 
-import codecs
 import contextlib
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
 from mzseek.annotation.annotation import Annotation
+from mzseek.annotation.feature_tables import MAX_DISTANCE, FeatureTable, Row
 from mzseek.chem.adducts import Adduct, parse_adduct
 from mzseek.core.errors import AdductError, InputError, RunError
-from mzseek.export.joining import JOINED, PREFIX, JoiningWriter, JoinRecord, same_feature
+from mzseek.export.joining import JOINED, PREFIX, JoiningWriter, JoinRecord
 from mzseek.export.writer import Settings
-from mzseek.io import Source, open_source
-from mzseek.io.sources import MAX_ROW
-from mzseek.io.text_tables import (
-    DELIMITERS,
-    first_line,
-    format_names,
-    header_names,
-    normalise_name,
-    require_text,
-    split_row,
-)
 
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_CHUNK = 1 << 20
-_MAX_BEFORE = 20  # lines before the header; MS-DIAL has four or five, Progenesis two
-_MAX_LINES = 50  # that a quoted cell may run on over
 CONFLICT = f"{PREFIX}ion_conflict"
 COLUMNS = (*(f"{PREFIX}{name}" for name in JOINED), CONFLICT)
-_MAX_DISTANCE = 0.05  # Da: beyond, a row and a feature of one name are not one ion
 _MAX_NAMED = 5
 _POLARITY = "polarity:"
 _BRACKETED = re.compile(r"\[\d*M[^\[\]]*\]\d*[+-]+\d*")
 _BETWEEN = re.compile(r"[,;]")
-_XCMS_NUMBER = re.compile(r"FT0*(\d+)")
-
-
-@dataclass(frozen=True)
-class TableForm:
-    """How a program writes feature tables: names of columns, as `normalise_name` writes them.
-
-    Attributes
-    ----------
-    name : str
-        Of the program.
-    id : tuple of str
-        By preference; an empty one is a first column without a name.
-    mz : str
-    others : tuple of str
-        That its tables have as well.
-    ion : tuple of str
-        Where it states the ion, by preference.
-    neutral : str
-        Mass of the neutral molecule; MetaboScape has it where others have the m/z.
-    example : str
-        Of its columns, for messages.
-    """
-
-    name: str
-    id: tuple[str, ...]
-    mz: str
-    others: tuple[str, ...] = ()
-    ion: tuple[str, ...] = ()
-    neutral: str = ""
-    example: str = ""
-
-
-_MZMINE_IONS = ("bestion", "ionidentitiesionidentities", "rowidentity", "rowidentitymainid")
-_METABOSCAPE_IDS = ("featureid", "bucketlabel")
-FORMS = (
-    TableForm("MZmine", ("rowid",), "rowmz", ion=_MZMINE_IONS, example="row ID, row m/z"),
-    TableForm("MZmine", ("id",), "mz", ("rt",), _MZMINE_IONS, example="id, mz, rt"),
-    TableForm(
-        "MS-DIAL", ("alignmentid",), "averagemz", ion=("adducttype", "adductionname"),
-        example="Alignment ID, Average Mz",
-    ),
-    TableForm(
-        "Progenesis QI", ("compound",), "mz", ("charge", "retentiontimemin"), ("adducts",),
-        "neutralmassda", "Compound, m/z, Charge, Retention time (min)",
-    ),
-    TableForm(
-        "MetaboScape", _METABOSCAPE_IDS, "pepmass", ("rt",), ("adduct", "adducts", "ion"),
-        "pepmass", "FEATURE_ID, RT, PEPMASS",
-    ),
-    TableForm(
-        "MetaboScape", _METABOSCAPE_IDS, "mzmeas", ("rtmin",), ("ions", "adduct"), "mmeas",
-        "Bucket label, RT [min], m/z meas.",
-    ),
-    TableForm(
-        "XCMS", ("featureid", "rowid", "feature", "rownames", "featureidx", "name", ""), "mzmed",
-        ("rtmed",), ("bestion", "adduct", "adducts"), example="mzmed, rtmed",
-    ),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row: the number of its first line, its bytes and line end as they are, and its cells."""
-
-    number: int
-    text: bytes
-    end: bytes
-    cells: list[str]
-
-    def cell(self, index: int | None) -> str:
-        """Return a cell without quotes, which R writes in tables of tabs, too; empty for none."""
-        if index is None or index >= len(self.cells):
-            return ""
-        return self.cells[index].strip().strip('"')
-
-    def number_at(self, index: int | None) -> float | None:
-        """Return the number of a cell, with a decimal point or comma; None where it has none."""
-        try:
-            return float(self.cell(index).replace(",", "."))
-        except ValueError:
-            return None
-
-
-class FeatureTable:
-    """A table of features, as one of the programs of `FORMS` writes it.
-
-    Attributes
-    ----------
-    delimiter : str
-    names : list of str
-        Of its columns.
-    width : int
-        Cells of a row: R writes row names under no header, and rows are then longer by one.
-    id, mz : int
-        Indices of these columns in a row.
-    ion, neutral : int or None
-        Likewise, where the table has them.
-    header : int
-        Index of the header among the rows.
-
-    Raises
-    ------
-    InputError
-        It is no such table.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._source: Source = open_source(path)
-        head = require_text(self._source, "expected a feature table as CSV or TSV")
-        if head.startswith(_UTF16):
-            raise InputError(path, "is in UTF-16, expected UTF-8; save it again")
-        for delimiter in DELIMITERS:
-            self.delimiter = delimiter
-            for index, row in enumerate(self.rows()):
-                if self._is_header(row):
-                    self.header = index
-                    return
-                if index >= _MAX_BEFORE:
-                    break
-        examples: dict[str, list[str]] = {}
-        for form in FORMS:
-            examples.setdefault(form.name, []).append(form.example)
-        *first, last = (f"{name} ({'; or '.join(texts)})" for name, texts in examples.items())
-        header = first_line(self._source)
-        raise InputError(
-            path,
-            f"is no table of features: it begins with "
-            f"{format_names(header_names(header) if header else [])}; expected "
-            f"columns of {', '.join(first)} or {last}",
-        )
-
-    def _is_header(self, row: Row) -> bool:
-        """Return whether a row is the header; then take the columns from it."""
-        plain = [normalise_name(name) for name in row.cells]
-
-        def find(names: Iterable[str]) -> int | None:
-            return next((plain.index(name) for name in names if plain.count(name) == 1), None)
-
-        for form in FORMS:
-            if any(plain.count(name) != 1 for name in (form.mz, *form.others)):
-                continue
-            shift, index = 0, find(filter(None, form.id))
-            if index is None and "" in form.id and (not plain[0] or self._has_row_names(row)):
-                index, shift = 0, 1 if plain[0] else 0
-            if index is None:
-                continue
-            self.form, self.id, self.names = form, index, row.cells
-            self.width = len(row.cells) + shift
-            self.mz = plain.index(form.mz) + shift
-            ion, neutral = find(form.ion), find(filter(None, [form.neutral]))
-            self.ion = None if ion is None else ion + shift
-            self.neutral = None if neutral is None else neutral + shift
-            return True
-        return False
-
-    def _has_row_names(self, header: Row) -> bool:
-        """Return whether rows have one cell more than the header, as R's ``write.table`` does."""
-        rows = (row for row in self.rows() if row.number > header.number and row.text.strip())
-        row = next(rows, None)
-        return row is not None and len(row.cells) == len(header.cells) + 1
-
-    def rows(self) -> Iterator[Row]:
-        """Yield all rows, those before the header and the header included."""
-        quotes = self.delimiter != "\t"  # in tables of tabs a quotation mark is a prime in a name
-        waiting: list[bytes] = []
-        first = 1
-        for number, line in enumerate(_lines(self._source), 1):
-            if not waiting:
-                first = number
-            waiting.append(line)
-            whole = b"".join(waiting)
-            if len(whole) > MAX_ROW:
-                where = f"{self._source.name}: line {first}"
-                raise InputError(where, f"is longer than {MAX_ROW:,} bytes")
-            if quotes and whole.count(b'"') % 2 and len(waiting) < _MAX_LINES:
-                continue
-            yield self._row(first, whole)
-            waiting = []
-        if waiting:
-            yield self._row(first, b"".join(waiting))
-
-    def _row(self, number: int, whole: bytes) -> Row:
-        text = whole.rstrip(b"\r\n")
-        shown = text.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
-        cells = None if self.delimiter == "\t" else split_row(shown, self.delimiter)
-        cells = shown.split(self.delimiter) if cells is None else cells
-        return Row(number, text, whole[len(text) :], cells)
-
-
-def _lines(source: Source) -> Iterator[bytes]:
-    """Yield lines with their ends, of any length up to a row's."""
-    with source.open() as stream:
-        rest = b""
-        while data := stream.read(_CHUNK):
-            *lines, rest = (rest + data).split(b"\n")
-            yield from (line + b"\n" for line in lines)
-            if len(rest) > MAX_ROW:
-                raise InputError(source.name, f"a line is longer than {MAX_ROW:,} bytes")
-        if rest:
-            yield rest
 
 
 class JoinedTable(JoiningWriter):
@@ -302,10 +84,7 @@ class JoinedTable(JoiningWriter):
         A feature that has the id in another field than its name must also have the row's m/z. Of
         several (ions of one compound, of which Progenesis makes one row) the nearest in m/z.
         """
-        id_ = row.cell(self._table.id)
-        ids = [same_feature(id_)]
-        if number := _XCMS_NUMBER.fullmatch(id_):  # XCMS writes FT0017 to tables, 17 to MGF files
-            ids.append(number[1])
+        ids = self._table.ids(row)
         named = [self.by_name[name] for name in ids if name in self.by_name]
         offsets = [*named, *(offset for name in ids for offset in self.by_id.get(name, ()))]
         records = {offset: self.read(offset) for offset in offsets}
@@ -329,7 +108,7 @@ class JoinedTable(JoiningWriter):
         if mass is not None:
             ions = [*stated_ions(record.ion), *stated_ions(row.cell(self._table.ion))]
             expected += [ion.slope * mass + ion.offset for ion in ions]
-        return not expected or any(abs(record.mz - value) <= _MAX_DISTANCE for value in expected)
+        return not expected or any(abs(record.mz - value) <= MAX_DISTANCE for value in expected)
 
     def _encode(self, row: Row, cells: list[str]) -> bytes:
         """Return cells in the table's own form and, as far as one can tell, in its encoding."""
@@ -364,7 +143,7 @@ class JoinedTable(JoiningWriter):
         if counts["far"]:
             lines.append(
                 f"{counts['far']:,} rows have another m/z than their feature (more than "
-                f"{_MAX_DISTANCE} apart): is it the table of these spectra?"
+                f"{MAX_DISTANCE} apart): is it the table of these spectra?"
             )
         if counts["longer"]:
             lines.append(f"{counts['longer']:,} rows are longer than the header, not joined")

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
+from mzseek.annotation.feature_tables import same_feature
 from mzseek.core.errors import InputError
 from mzseek.core.text import visible
-from mzseek.export.joining import JOINED, NUMBERS, PREFIX, JoiningWriter, same_feature
+from mzseek.export.joining import JOINED, NUMBERS, PREFIX, JoiningWriter
 from mzseek.export.tables import decimal, free_text
 from mzseek.export.writer import Settings
 from mzseek.io import Source, open_source

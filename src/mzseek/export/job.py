@@ -189,6 +189,8 @@ def annotating_files(
 
 def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]) -> Settings:
     """Return what writers must know of a run: inputs, database and options."""
+    if annotator.config.features is not None:
+        settings = replace(settings, features=Path(annotator.config.features))
     tables = {"features": settings.features, "network": settings.network}
     joined = {name: None if path is None else str(path.resolve()) for name, path in tables.items()}
     return replace(

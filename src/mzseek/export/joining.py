@@ -1,11 +1,10 @@
 """Find annotations again by the names that other programs have for features."""
 
 import json
-import re
 from typing import NamedTuple
 
 from mzseek.annotation.annotation import Annotation
-from mzseek.annotation.features import NAMED_BY, Feature
+from mzseek.annotation.feature_tables import other_ids, same_feature
 from mzseek.core.text import visible
 from mzseek.export.tables import cells, summary_values
 from mzseek.export.writer import RecordWriter
@@ -22,21 +21,6 @@ NUMBERS = frozenset(
     {"confidence", "probability", "inDatabaseProbability", "setSize", "explainedIntensity",
      "librarySimilarity", "classProbability", "rankedFormulaProbability"}
 )  # fmt: skip
-_MAX_ID = 200  # characters of a text that may be an id
-_PROGENESIS = re.compile(r"\d+\.\d+_\d+\.\d+(?:m/z|n)")
-
-
-def same_feature(name: str) -> str:
-    """Normalise a feature's name for comparison: whole numbers by value.
-
-    Examples
-    --------
-    >>> same_feature(" 0017 "), same_feature("17.0"), same_feature("F17")
-    ('17', '17', 'F17')
-    """
-    plain = name.strip()
-    whole = plain.removesuffix(".0")
-    return str(int(whole)) if whole.isascii() and whole.isdigit() and len(whole) < 19 else plain
 
 
 class JoinRecord(NamedTuple):
@@ -73,23 +57,6 @@ def join_record(annotation: Annotation) -> JoinRecord:
         _ion(annotation),
         other_ids(annotation.feature),
     )
-
-
-def other_ids(feature: Feature) -> list[str]:
-    """Return what a feature is called in other fields of its spectra than the one that named it.
-
-    Progenesis QI writes its compounds as ``Name: Unknown (0.47_755.2738n)``, or, where one was
-    identified, has the id in ``Comment`` alone.
-    """
-    ids: dict[str, None] = {}
-    for spectrum in feature.spectra:
-        fields = (spectrum.metadata.get(field, "") for field in (*NAMED_BY, "comment"))
-        for text in (spectrum.identifier, *fields):
-            if 0 < len(text) <= _MAX_ID:
-                ids[visible(text.strip())] = None
-                ids.update(dict.fromkeys(_PROGENESIS.findall(text)))
-    ids.pop(feature.name, None)
-    return list(ids)
 
 
 def _ion(annotation: Annotation) -> str:

@@ -15,12 +15,12 @@ from typing import Any
 from mzseek.annotation.annotation import Annotation
 from mzseek.annotation.annotator import AnnotationRun, Annotator, config_for
 from mzseek.annotation.config import SETTINGS, AnnotateConfig
+from mzseek.annotation.feature_tables import same_feature
 from mzseek.annotation.reading import spectra_source
 from mzseek.bundle import Bundle
 from mzseek.core.errors import AnnotationError, InputError
 from mzseek.core.text import Table, Tabular
 from mzseek.export.job import run_settings
-from mzseek.export.joining import same_feature
 from mzseek.export.output import Output
 from mzseek.export.tables import candidate_values, free_texts, summary_values
 from mzseek.export.writer import Settings

@@ -69,7 +69,7 @@ def _paired(held: list[Record]) -> Iterator[Record]:
         # Of several the one of the most peaks: a merged scan beside single ones.
         peaks = _cleaned(max(scans, key=lambda scan: int(np.size(scan.mz))))
         if peaks is not None:
-            text = _text(*peaks)
+            text = peaks_text(*peaks)
             for record in tandem:
                 record.fields[MS1_PEAKS] = text
             for scan in scans:
@@ -91,7 +91,7 @@ def _add_window(record: Record, scan: Record) -> None:
     mz, intensities = peaks
     inside = (mz >= precursor - _BELOW) & (mz <= precursor + _ABOVE)
     if inside.any():
-        record.fields[MS1_PEAKS] = _text(mz[inside], intensities[inside])
+        record.fields[MS1_PEAKS] = peaks_text(mz[inside], intensities[inside])
         scan.fields[IS_PAIRED] = "yes"
 
 
@@ -102,7 +102,8 @@ def _cleaned(scan: Record) -> tuple[FloatArray, FloatArray] | None:
         return None
 
 
-def _text(mz: FloatArray, intensities: FloatArray) -> str:
+def peaks_text(mz: FloatArray, intensities: FloatArray) -> str:
+    """Return peaks as the metadata ``ms1_peaks`` has them; of too many, the most intense."""
     if len(mz) > _MAX_PEAKS:
         strongest = np.sort(np.argsort(-intensities, kind="stable")[:_MAX_PEAKS])
         mz, intensities = mz[strongest], intensities[strongest]

@@ -62,3 +62,24 @@ def test_a_coarse_precursor_has_no_formulas_and_stops_nothing(mzseek, tmp_path: 
 )
 def test_settings_that_cannot_be_used_are_refused(assert_refused, words, message: str) -> None:
     assert_refused(message, "formula", DEMO_QUERIES, *words)
+
+
+def test_a_table_of_features_gives_isotope_patterns(mzseek, assert_refused, tmp_path: Path) -> None:
+    spectra, table, out = (tmp_path / name for name in ("a.mgf", "quant.txt", "formulas.tsv"))
+    spectra.write_text(
+        "BEGIN IONS\nFEATURE_ID=17\nPEPMASS=195.0877\nCHARGE=1+\n138.0662 9\n110.0713 5\nEND IONS\n"
+    )
+    table.write_text(
+        "Alignment ID\tAverage Mz\tMS1 isotopic spectrum\n"
+        "17\t195.0877\t195.0877:1000 196.0906:98 197.0930:7\n"
+    )
+    told = mzseek.ok("formula", spectra, "--features", table, "--out", out)
+    assert "quant.txt: 1 feature without a survey scan took the isotope pattern" in told
+    assert {bool(row["isotopeScore"]) for row in rows(out)} == {True}
+    assert rows(out)[0]["molecularFormula"] == "C8H10N4O2"
+    before = table.read_bytes()
+    words = ("formula", spectra, "--features", table, "--force")
+    assert_refused("is read as well", *words, "--out", table)
+    assert table.read_bytes() == before
+    table.write_text("SMILES\nCCO\n")
+    assert_refused("is no table of features", *words)

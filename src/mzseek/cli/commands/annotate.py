@@ -184,13 +184,6 @@ def annotate(
         Path | None,
         typer.Option(help=f"Folder to make, or a file: {' '.join(SUFFIXES)}."),
     ] = None,
-    features: Annotated[
-        Path | None,
-        typer.Option(
-            help="Feature table of MZmine, MS-DIAL, Progenesis QI, MetaboScape or XCMS: written "
-            "again with annotations joined."
-        ),
-    ] = None,
     network: Annotated[
         Path | None,
         typer.Option(help="Molecular network (GraphML, or edges) to join annotations to."),
@@ -257,7 +250,7 @@ def annotate(
         else:
             nothing = _run(
                 files, config, out,
-                Settings(title=title, network=network, features=features, ranking_columns=pair),
+                Settings(title=title, network=network, ranking_columns=pair),
                 json_output, resume=resume, force=force,
                 engine=workers,
             )  # fmt: skip

@@ -24,7 +24,17 @@ def _check_instrument(name: object) -> None:
 
 @options_of(
     AnnotateConfig,
-    ("adduct", "ppm", "instrument", "recalibrate", "elements", "group", "rt_window", "rt_unit"),
+    (
+        "adduct",
+        "ppm",
+        "instrument",
+        "recalibrate",
+        "elements",
+        "features",
+        "group",
+        "rt_window",
+        "rt_unit",
+    ),
     instrument=Check(_check_instrument),
 )
 def formula(
@@ -40,9 +50,9 @@ def formula(
 ) -> None:
     """Rank the molecular formulas behind spectra, without a database.
 
-    Fragments, losses, the precursor's mass, the isotope pattern (where the file has survey scans)
-    and a prior make a calibrated probability of each formula and ion. Without --out, the first ten
-    features are shown.
+    Fragments, losses, the precursor's mass, the isotope pattern (where the file has survey scans,
+    or the table of --features has patterns) and a prior make a calibrated probability of each
+    formula and ion. Without --out, the first ten features are shown.
 
     Example: mzseek formula my.mgf --out formulas.tsv
     """

@@ -256,8 +256,7 @@ def test_every_option_that_answers_depend_on_is_in_run_json(mzseek, mgf, named_f
 
 def test_every_argument_of_python_is_in_run_json(mgf, named_files):
     known = set(inspect.signature(mz.annotate).parameters)
-    only_files = {"features", "network"}
-    assert known == (set(RECORDED) | OF_ENGINES | OF_TABLES) - only_files, (
+    assert known == (set(RECORDED) | OF_ENGINES | OF_TABLES) - {"network"}, (
         "say where run.json has a new argument"
     )
     given = {}
