@@ -50,7 +50,7 @@ def test_structures_have_the_classes_of_labelled_molecules_with_the_same_bits(st
 def test_a_classifier_of_another_version_is_refused(structure) -> None:
     arrays = structure.arrays()
     del arrays["hidden"]
-    with pytest.raises(BundleError, match="there: hidden .* make it again"):
+    with pytest.raises(BundleError, match=r"there: hidden .* make it again"):
         StructureModel.from_arrays(arrays, TREE, "there")
 
 

@@ -162,9 +162,7 @@ def _fitted(
             slopes = _slopes(parameters, rows[chosen], label[chosen], rng)
             rate = 0.5 * _RATE * (1 + np.cos(np.pi * number / batches))
             number += 1
-            for values, slope, mean, square in zip(
-                parameters, slopes, means, squares, strict=True
-            ):
+            for values, slope, mean, square in zip(parameters, slopes, means, squares, strict=True):
                 mean += (1 - _MOMENTS[0]) * (slope - mean)
                 square += (1 - _MOMENTS[1]) * (slope**2 - square)
                 spread = np.sqrt(square / (1 - _MOMENTS[1] ** number)) + 1e-8
