@@ -147,7 +147,7 @@ def annotated(
         annotator.bundle.__dict__["molecules"] = without(molecules, set(truths))
     keys = sorted(truths)
     bits = {kind: fingerprints([truths[key].smiles for key in keys], kind) for kind in KINDS}
-    known = model.structure.probabilities(tree, side_by_side(bits))
+    known = model.structure.probabilities(side_by_side(bits))
     of_structure = dict(zip(keys, known, strict=True))
     majority = top(tree, model.prior)
     truth_of = {spectrum.identifier: molecule.key for spectrum, molecule, _ in queries}

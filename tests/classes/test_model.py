@@ -14,11 +14,16 @@ TREE = Taxonomy([("", "", ""), ("A", "", ""), ("A", "a", ""), ("B", "", "")])
 LINEAGE = np.array([1, 2, 3, 3] * 20)
 
 
+def repeated(bits) -> csr_array:
+    """Bits several times, since training drops some: a single one is never trusted in full."""
+    return csr_array(np.tile(np.asarray(bits, int), 5))
+
+
 @pytest.fixture(scope="module")
 def structure() -> StructureModel:
     # A bit for A or B, a bit for the class a, and one that says nothing.
     bits = np.column_stack([LINEAGE < 3, LINEAGE == 2, np.arange(len(LINEAGE)) % 3 == 0])
-    return fit_structure_model(TREE, csr_array(bits.astype(int)), LINEAGE, min_molecules=2, l2=0.01)
+    return fit_structure_model(TREE, repeated(bits), LINEAGE, min_molecules=2)
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +35,23 @@ def model(structure: StructureModel) -> ClassModel:
 
 
 def test_structures_have_the_classes_of_labelled_molecules_with_the_same_bits(structure) -> None:
-    asked = csr_array(np.array([[1, 0, 0], [1, 1, 1], [0, 0, 0]]))
-    p = structure.probabilities(TREE, asked)
+    asked = repeated([[1, 0, 0], [1, 1, 1], [0, 0, 0]])
+    p = structure.probabilities(asked)
     assert p.argmax(1).tolist() == [1, 2, 3]
     assert (p.max(1) > 0.9).all()
     np.testing.assert_allclose(p.sum(1), 1)
     again = StructureModel.from_arrays(structure.arrays(), TREE, "there")
-    np.testing.assert_array_equal(again.probabilities(TREE, asked), p)
+    np.testing.assert_array_equal(again.probabilities(asked), p)
+    # A molecule does not depend on the others, to the last bit.
+    alone = [structure.probabilities(asked[[row]])[0] for row in range(3)]
+    np.testing.assert_array_equal(alone, p)
+
+
+def test_a_classifier_of_another_version_is_refused(structure) -> None:
+    arrays = structure.arrays()
+    del arrays["hidden"]
+    with pytest.raises(BundleError, match=r"there: hidden .* make it again"):
+        StructureModel.from_arrays(arrays, TREE, "there")
 
 
 def test_weights_of_another_tree_are_refused(structure) -> None:
@@ -46,7 +61,7 @@ def test_weights_of_another_tree_are_refused(structure) -> None:
 
 
 def test_a_labelled_molecule_has_its_own_class_whatever_its_bits(model) -> None:
-    p = model.of_structures(["KEY00000000002", "UNKNOWN"], csr_array(np.array([[1, 0, 0]] * 2)))
+    p = model.of_structures(["KEY00000000002", "UNKNOWN"], repeated([[1, 0, 0]] * 2))
     assert p.argmax(1).tolist() == [3, 1]
     assert model.find(["KEY00000000001", "ZZZ", ""]).tolist() == [2, -1, -1]
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 _NEAREST = 30  # bundled molecules by mass, whose formulas stand in for an unknown one
-_RANKED = 0.5  # share of formulas without a database, beside those of candidates
 _UNKNOWN = 0.5  # probability of being in the database, where the model cannot say
 
 
@@ -84,26 +83,23 @@ class ClassAnnotator:
             If the molecule is one of the candidates.
         p_in_database : float or None
         ranked : sequence of RankedFormula
-            Formulas without a database, which count as much as those of the candidates.
+            Formulas without a database. Where there are none, those of the candidates count.
         """
         molecules = [molecule for listed in query.molecules for molecule in listed]
-        if query.formula:
-            ranked = ()
-        listed = probabilities * (1 - _RANKED) if ranked else probabilities
-        formulas = _added_up(
-            [
-                *zip((one.formula for one in molecules), listed.tolist(), strict=True),
-                *((one.formula, _RANKED * one.probability) for one in ranked),
-            ]
-        )
+        if ranked and not query.formula:
+            formulas = _added_up((one.formula, one.probability) for one in ranked)
+        else:
+            listed = (one.formula for one in molecules)
+            formulas = _added_up(zip(listed, probabilities.tolist(), strict=True))
         keys = np.array([molecule.key for molecule in molecules])
         first = np.lexsort((keys, -probabilities))[:MAX_CANDIDATES]
         bits = side_by_side({kind: table.fingerprints(rows[first], kind) for kind in KINDS})
         classes = self.model.of_structures(keys[first].tolist(), bits)
         share = probabilities[first] / probabilities[first].sum()
+        of_candidates = np.einsum("ij,i->j", classes, share)
         evidence = ClassEvidence(
-            [self.model.formulas_votes(formulas), classes.sum(0), *votes],
-            np.einsum("ij,i->j", classes, share),
+            [self.model.formulas_votes(formulas), len(first) * of_candidates, *votes],
+            of_candidates,
             _UNKNOWN if p_in_database is None else p_in_database,
         )
         return self._described(evidence, neighbours)
@@ -199,7 +195,7 @@ class ClassAnnotator:
         for channel, state in zip(self.fitted.channels, self.fitted.states, strict=True):
             if isinstance(channel, Analogs) and set(KINDS) <= set(channel.kinds):
                 bits = side_by_side({kind: channel.molecule_bits(state, kind) for kind in KINDS})
-                lineages = self.model.structure.probabilities(self.model.tree, bits)
+                lineages = self.model.structure.probabilities(bits)
                 return channel, state, lineages
         return None
 

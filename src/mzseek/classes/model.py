@@ -99,7 +99,7 @@ class ClassModel:
         bits : CSR of 0/1
             Fingerprints, see `mzseek.classes.structure.side_by_side`.
         """
-        p = self.structure.probabilities(self.tree, bits)
+        p = self.structure.probabilities(bits)
         found = self.find(keys)
         labelled = np.flatnonzero(found >= 0)
         p[labelled] *= 1 - _CERTAIN
