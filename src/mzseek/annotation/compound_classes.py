@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from mzseek.annotation.annotation import Reference
 from mzseek.annotation.query import FeatureQuery, with_ion
 from mzseek.annotation.references import Neighbours
 from mzseek.chem.fingerprint_kinds import fingerprints
@@ -55,6 +54,7 @@ class ClassAnnotator:
     ) -> list[tuple[Floats, Floats]]:
         """Return votes of the regression and of the nearest references, for each query."""
         regressed = self._regressed(queries)
+        self._classify(neighbours)
         return [
             (votes, self._nearest(near)) for votes, near in zip(regressed, neighbours, strict=True)
         ]
@@ -153,20 +153,25 @@ class ClassAnnotator:
 
     def _nearest(self, neighbours: Neighbours) -> Floats:
         """Return the votes of the most similar reference spectra."""
-        found = [
-            (self._lineages(key, reference), reference.similarity)
-            for key, reference in neighbours.analogs.items()
-        ]
-        if not found:
+        if not neighbours.analogs:
             return np.zeros(len(self.model.tree))
-        return reference_votes(np.array([p for p, _ in found]), [s for _, s in found])
+        lineages = np.array([self._of_reference[key] for key in neighbours.analogs])
+        similarities = [reference.similarity for reference in neighbours.analogs.values()]
+        return reference_votes(lineages, similarities)
 
-    def _lineages(self, key: str, reference: Reference) -> Floats:
-        """Return the lineage of a reference molecule, looked up or estimated once."""
-        if key not in self._of_reference:
-            bits = {kind: fingerprints([reference.smiles], kind, threads=1) for kind in KINDS}
-            self._of_reference[key] = self.model.of_structures([key], side_by_side(bits))[0]
-        return self._of_reference[key]
+    def _classify(self, neighbours: Sequence[Neighbours]) -> None:
+        """Look up or estimate the lineages of reference molecules, of each once."""
+        new = {
+            key: reference.smiles
+            for near in neighbours
+            for key, reference in near.analogs.items()
+            if key not in self._of_reference
+        }
+        if new:
+            smiles = list(new.values())
+            bits = {kind: fingerprints(smiles, kind, threads=1) for kind in KINDS}
+            lineages = self.model.of_structures(list(new), side_by_side(bits))
+            self._of_reference.update(zip(new, lineages, strict=True))
 
     def _regressed(self, queries: Sequence[FeatureQuery]) -> list[Floats]:
         """Return the votes of the regression, the mean over the spectra of each feature."""
