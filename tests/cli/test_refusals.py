@@ -176,6 +176,7 @@ annotate one.mgf --model model --out model/out.tsv --force => name another --out
 show nowhere.mgf => nowhere.mgf: no such file
 show empty.mgf => empty.mgf: the file is empty
 show notes.md => notes.md: not a spectrum file
+show good.smi => SIRIUS, mzML, mzXML, JSON, MSP; give candidates as --database
 show one.mgf nothing => nothing: the folder holds no files
 show one.mgf --svg x.png => expected a name that ends in .svg
 show one.mgf --rejects mine => is a folder
