@@ -61,7 +61,7 @@ def formula_text(formula: str) -> str:
     try:
         return str(parse_formula(formula))
     except MoleculeError as error:
-        raise AnnotationError(f"formula {formula[:40]!r}: {error}") from error
+        raise AnnotationError(str(error)) from error
 
 
 def is_formula(formula: str, known: str) -> bool:
