@@ -127,9 +127,7 @@ def find_columns(
             )
         found[role] = index
     has_precursor = "precursor" in found or any(
-        canonical_key(name) in _OF_PRECURSORS
-        or normalise_name(name) in PRECURSOR
-        for name in names
+        canonical_key(name) in _OF_PRECURSORS or normalise_name(name) in PRECURSOR for name in names
     )
     by_user = {"mz", "intensity", "peaks"} & found.keys()
     for role, usual in _USUAL.items():
