@@ -46,7 +46,7 @@ CLASSES = 3  # of each level
 PROPOSED = 8  # proposed structures that are drawn
 KINDS = ("match", "evidence", "analogy", "external", "prior")
 _SURE, _FAIR = 0.9, 0.5
-_NOT_SET = (None, "", [], (), {})  # values of options
+_NOT_SET: tuple[Any, ...] = (None, "", [], (), {})  # values of options
 _MIN_ANALOGY = 0.1  # log-odds
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 # In this order they are one script, which draws features: here and in the web application.
