@@ -86,6 +86,16 @@ def test_features_of_every_format(tmp_path, make):
     assert source.metadata()["set_aside"] == 1
 
 
+@pytest.mark.parametrize("header", ["smiles,name", "smiles,feature"])
+def test_each_row_of_one_bad_text_is_skipped(tmp_path, header):
+    rejects = []
+    path = written(tmp_path, f"{header}\nCCO,1\nC(,2\nC(,2\nC(,\n")
+    source = file_source(path, rejects)
+    assert [where.partition(": ")[2] for where, _ in rejects] == ["line 3", "line 4", "line 5"]
+    assert all("'C('" in reason for _, reason in rejects)
+    assert source.metadata()["set_aside"] == 3
+
+
 def test_columns_that_the_user_names(tmp_path):
     path = written(tmp_path, "Nr,Struktur,Bezeichnung\n1,CCO,Weingeist\n")
     with pytest.raises(

@@ -76,6 +76,7 @@ def test_tables_and_run_json_name_what_was_removed(config, measured, tmp_path):
         "background_mz": {},
     }
     assert any(line.startswith("Removed 2 of 5 peaks") for line in done.messages)
+    assert [line.partition(" peaks")[0] for line in done.routine] == ["Removed 2 of 5"]
 
 
 def test_recalibration_keeps_what_was_measured(config, measured):

@@ -54,6 +54,21 @@ def test_rows_that_cannot_be_used_are_named(table):
         read_scores(table("feature,smiles,s\n7,CCO,1\n"), {"other": 1.0}, [])
 
 
+def test_cells_of_scores_that_hold_no_number_are_listed(table):
+    path = table(
+        "feature,smiles,cfmid,sirius,comment\n7,CCO,0.5,-30,good\n7,COC,high,-20,bad\n"
+        "8,CCO,inf,-2,x\n8,COC,NA,-3,\n"
+    )
+    skipped = []
+    scores = read_scores(path, {}, skipped)
+    assert [tuple(row) for row in skipped] == [
+        ("scores.csv: line 3", "cfmid is 'high', expected a number"),
+        ("scores.csv: line 4", "cfmid is 'inf', expected a number"),
+    ]
+    assert scores.scores["7"]["LCGLNKUTAGEVQW"][1] == -20.0
+    assert scores.metadata()["skipped"] == 2
+
+
 @pytest.mark.parametrize("weight", ["cfmid", "cfmid=x", "=1", "cfmid=-1", "cfmid=1e9"])
 def test_weights_that_are_none_are_refused(table, weight):
     path = table("feature,smiles,cfmid\n7,CCO,1\n")

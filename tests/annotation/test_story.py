@@ -120,6 +120,25 @@ def test_without_candidates_proposals_and_formula_remain(make_annotation) -> Non
     )
 
 
+@pytest.mark.parametrize(
+    ("present", "said"),
+    [
+        (0.25, "No formula of the candidates stands out: the first, C8H10N4O2, as [M+H]+, has"),
+        (0.9, "The most probable formula of the candidates is C8H10N4O2, as [M+H]+ ("),
+    ],
+)
+def test_formulas_of_candidates_are_called_so(
+    make_annotation, make_candidate, present: float, said: str
+) -> None:
+    candidates = (make_candidate(probability=0.6), make_candidate(probability=0.4))
+    annotation = make_annotation(candidates=candidates, present=present, level=LEVEL_5)
+    assert said in describe(annotation)
+    ranked_too = replace(annotation, formulas=(ranked(),))
+    assert "The most probable formula is C8H10N4O2" in describe(ranked_too)
+    by_candidates = replace(ranked_too, level=Level("4", "formula"))
+    assert said in describe(by_candidates)
+
+
 @pytest.mark.parametrize("changes", [{"similarity": 0.2}, {"peaks": 1}])
 def test_nothing_is_made_of_nothing(make_annotation, make_theobromine, changes) -> None:
     annotation = make_annotation(

@@ -16,6 +16,8 @@ CASES = """
 prepare nowhere.tsv --out x => nowhere.tsv: no such file
 prepare library.msp --out x => is MSP, expected a table; `mzseek data build`
 prepare set.tsv --out /proc/nowhere/x => /proc/nowhere/x: cannot be made
+prepare set.tsv --out x --out y => --out: is given 2 times, expected once
+annotate one.mgf --database store --database=morgan2 => --database: is given 2 times, expected once
 prepare set.tsv --out x --fingerprint ecfp => 'ecfp' is unknown
 prepare set.tsv --out x --candidates hard => expected NAME=FILE
 data check nowhere => nowhere: no such folder
@@ -174,6 +176,7 @@ annotate one.mgf --model model --out model/out.tsv --force => name another --out
 show nowhere.mgf => nowhere.mgf: no such file
 show empty.mgf => empty.mgf: the file is empty
 show notes.md => notes.md: not a spectrum file
+show good.smi => SIRIUS, mzML, mzXML, JSON, MSP; give candidates as --database
 show one.mgf nothing => nothing: the folder holds no files
 show one.mgf --svg x.png => expected a name that ends in .svg
 show one.mgf --rejects mine => is a folder

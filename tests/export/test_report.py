@@ -139,6 +139,12 @@ def test_the_page_says_what_went_in_and_what_came_out(tmp_path: Path) -> None:
         assert said in text
 
 
+def test_options_that_were_not_set_are_left_out(tmp_path: Path) -> None:
+    options = {"ppm": None, "ions": [], "clean": "auto", "strict": False, "propose": 0}
+    text = unscripted(write([make_annotation()], tmp_path / "r.html", options=options))
+    assert "Options clean auto strict False propose 0" in text
+
+
 def test_percentages_are_explained_as_this_run_made_them(tmp_path: Path) -> None:
     def text(annotation=None, **searched) -> str:
         both = [annotation or make_annotation(), empty_annotation()]

@@ -1,5 +1,7 @@
 """Enumeration of formulas against a plain loop, and its rules."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -100,3 +102,7 @@ def test_elements_are_added_to_the_default_ones() -> None:
 def test_masses_that_tell_no_formula_are_refused(mass: float, reach: float) -> None:
     with pytest.raises(MoleculeError, match="formulas are enumerated"):
         enumerate_formulas(mass, reach)
+
+
+def test_the_widest_tolerance_is_not_refused_for_its_rounding() -> None:
+    assert len(enumerate_formulas(180.0634, math.nextafter(0.05, 1)))

@@ -316,6 +316,12 @@ def test_errors_of_searches(client: TestClient, query: str, code: str) -> None:
         assert client.get(address).json()["error"]["code"] == code.replace("database", what)
 
 
+def test_a_formula_that_cannot_be_read_is_named_once(client: TestClient) -> None:
+    for what in ("database", "library"):
+        answer = client.get(f"/api/v1/{what}/search?formula=C8Xx").json()
+        assert answer["error"]["message"].count("C8Xx") == 1
+
+
 def test_the_command_line_states_the_options() -> None:
     given = Options(ppm=5, adduct=("[M+H]+", "+[M+K]+"), top=100, database="hmdb", coverage=0.8)
     assert command_line(["a b.mgf"], given.given()) == (

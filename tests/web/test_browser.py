@@ -205,6 +205,9 @@ def test_results_are_sorted_filtered_and_downloaded(
     page = visit(f"/jobs/{finished}")
     rows = page.locator("#table tr.row:not([hidden])")
     page.locator("#downloads a").first.wait_for()
+    removed = "“Peaks that are no fragments: leave as measured” in the form keeps them."
+    assert removed in page.locator("#remarks").inner_text()
+    assert "Removed" not in page.locator("#notes").inner_text()
     page.get_by_role("button", name="confidence").click()
     shares = [float(row.get_attribute("data-sure")) for row in rows.all()]
     assert shares == sorted(shares, reverse=True)

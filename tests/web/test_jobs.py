@@ -60,6 +60,7 @@ def test_a_job_is_followed_and_downloaded(
     found = wait(client, job)
     number = found["progress"]["total"]
     assert found["summary"]["counts"]["features"] == number == found["progress"]["done"]
+    assert set(found["summary"]["routine"]) <= set(found["summary"]["messages"])
     assert found["files"] == ["a _b_.mgf", "a _b_-2.mgf", "table.csv"]
     results = [data for name, data in events if name == "result"]
     listed = client.get(f"/api/v1/jobs/{job}/rows?limit=50").json()

@@ -74,6 +74,16 @@ def test_scripts_import_only_what_is_defined(client: TestClient) -> None:
                 assert re.search(rf"\b{name}\b", defined), (module, name)
 
 
+def test_options_in_remarks_are_called_as_in_the_form(client: TestClient) -> None:
+    form, script = client.get("/").text, client.get("/static/job.js").text
+    fields = re.findall(r'"--(\w+) (\w+)": "“(.*?): (.*?)” in the form"', script)
+    assert {option for option, *_ in fields} == {"clean", "recalibrate"}
+    for option, value, label, text in fields:
+        assert f'<label for="{option}">{label}</label>' in form
+        choices = form.partition(f'<select id="{option}"')[2].partition("</select>")[0]
+        assert f'<option value="{value}">{text}</option>' in choices
+
+
 def test_assets_are_sent_once(client: TestClient) -> None:
     first = client.get("/static/app.css")
     again = client.get("/static/app.css", headers={"If-None-Match": first.headers["etag"]})

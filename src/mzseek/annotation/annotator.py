@@ -743,17 +743,23 @@ class AnnotationRun(Iterator[Annotation]):
             *self._named.lines(),
         ]
 
+    def routine(self) -> list[str]:
+        """Return lines about what was added, recalibrated and removed, which need no look."""
+        return [
+            *extension_lines(self.annotator.added),
+            *describe_curves(self.features.curves),
+            *describe_artefacts(self._artefacts, self._peaks),
+        ]
+
     def remarks(self) -> list[str]:
         """Return all lines that the user should read about the run."""
-        annotator, config = self.annotator, self.annotator.config
+        config = self.annotator.config
         return [
             *self.features.warnings(),
             *self._skipped_row_lines(),
-            *extension_lines(annotator.added),
             *(f"{note[0].upper()}{note[1:]}." for note in config.instrument_notes),
             *config.remarks,
-            *describe_curves(self.features.curves),
-            *describe_artefacts(self._artefacts, self._peaks),
+            *self.routine(),
             *unexplained_remark(self._explained, config.peak_tolerance),
             *self._mismatch_lines(),
             *self._score_lines(),

@@ -61,7 +61,7 @@ def formula_text(formula: str) -> str:
     try:
         return str(parse_formula(formula))
     except MoleculeError as error:
-        raise AnnotationError(f"formula {formula[:40]!r}: {error}") from error
+        raise AnnotationError(str(error)) from error
 
 
 def is_formula(formula: str, known: str) -> bool:
@@ -285,10 +285,12 @@ def file_source(
     if any(record.feature is not None for record in records):
         lists = {}
         for at, record in enumerate(records):
+            if indices[at] < 0:
+                continue
             if not record.feature:
                 report(record.where, Reason("names no feature, as other rows do", "no-feature"))
                 indices[at] = -1
-            elif indices[at] >= 0:
+            else:
                 lists.setdefault(normalise_name(record.feature), []).append(indices[at])
     if not molecules:
         raise InputError(path, "holds no molecule that can be read")
@@ -314,16 +316,20 @@ def _described(
     distinct_records = list(first.values())
     molecules: list[Molecule] = []
     index_of: dict[int, int] = {}
+    reasons: dict[str, str] = {}  # by where the first record of a text is
     for start in range(0, len(first), _AT_ONCE):
         batch = RecordsAt(distinct_records[start : start + _AT_ONCE], start)
         described = describe_records(batch, _KIND)
-        for where, reason in described.skipped:
-            report(where, reason)
+        reasons.update(described.skipped)
         numbers = described.table["place"].to_pylist()
         index_of |= {number: at for at, number in enumerate(numbers, len(molecules))}
         molecules += molecules_of_table(described.table)
     number_of = {key: number for number, key in enumerate(first)}
-    return molecules, [index_of.get(number_of[key], -1) for key in keys]
+    indices = [index_of.get(number_of[key], -1) for key in keys]
+    for key, record, index in zip(keys, records, indices, strict=True):
+        if index < 0:
+            report(record.where, reasons[first[key].where])
+    return molecules, indices
 
 
 def library_source(library: Library, label: str, names: Mapping[str, str]) -> ListedSource:

@@ -14,7 +14,8 @@ from mzseek.annotation.features import normalise_name
 from mzseek.annotation.prior import KEY_COLUMNS, molecule_key
 from mzseek.annotation.query import FeatureQuery
 from mzseek.core.errors import AnnotationError, InputError, MoleculeError
-from mzseek.database.formats.tables import find_columns, holds_molecules
+from mzseek.core.text import shorten
+from mzseek.database.formats.tables import NOTHING, find_columns, holds_molecules
 from mzseek.io import StrPath, content_hash
 from mzseek.io.skipped import Skipped
 from mzseek.io.text_tables import find_column, require_table
@@ -56,7 +57,7 @@ class ExternalScores:
     weights : tuple of float
         Log-odds for one standard deviation within a candidate list.
     skipped : sequence of Skipped
-        Rows without a feature, a molecule or a score.
+        Rows without a feature, a molecule or a score, and cells that hold no number.
     """
 
     path: Path
@@ -133,7 +134,8 @@ def read_scores(
     weights : mapping of str to float
         By name of the column; 1 for others.
     skipped : list
-        Gets where and why for rows that cannot be used.
+        Gets where and why for rows that cannot be used, and for cells of scores that hold something
+        other than a finite number; other scores of such a row count.
 
     Raises
     ------
@@ -151,6 +153,7 @@ def read_scores(
         if at not in taken and _plain(name) not in _NOT_SCORES
     ]  # fmt: skip
     rows: list[tuple[str, str, list[float]]] = []
+    no_numbers: list[tuple[int, int, str]] = []  # line, column and text of cells
 
     def skip(number: int, reason: str) -> None:
         skipped.append(Skipped(f"{path.name}: line {number}", reason))
@@ -167,6 +170,11 @@ def read_scores(
                 rows.append((feature, molecule_key(cells, molecule_columns), values))
             except MoleculeError as error:
                 skip(number, error.reason)
+                continue
+            no_numbers += [
+                (number, at, cells[at]) for at, value in zip(others, values, strict=True)
+                if math.isnan(value) and cells[at].strip().lower() not in NOTHING
+            ]  # fmt: skip
     filled_columns = [
         at for at in range(len(others)) if any(not math.isnan(row[2][at]) for row in rows)
     ]
@@ -174,6 +182,11 @@ def read_scores(
         first = f"; the first: {skipped[0][1]}" if skipped else ""
         raise InputError(path, f"no row has a feature, a molecule and a score{first}")
     labels = tuple(table.names[others[at]].strip() for at in filled_columns)
+    score_columns = {others[at] for at in filled_columns}
+    for number, column, text in no_numbers:
+        if column in score_columns:  # other columns hold text
+            name = table.names[column].strip()
+            skip(number, f"{name} is {shorten(text.strip(), 40)!r}, expected a number")
     for name in weights:
         if name not in labels:
             raise AnnotationError(f"--score-weight {name}: {path} has the scores {labels}")

@@ -142,12 +142,13 @@ def _formula_and_class(annotation: Annotation) -> list[str]:
     """Return a sentence about both, or none."""
     sentences = []
     formula, adduct, probability = _most_probable_formula(annotation)
+    which = "formula of the candidates" if _is_by_candidates(annotation) else "formula"
     if formula and probability >= _LIKELY:
         ion = f"{formula}, as {adduct}"
-        sentences.append(f"the most probable formula is {ion} ({_percent(probability)})")
+        sentences.append(f"the most probable {which} is {ion} ({_percent(probability)})")
     elif formula:
         sentences.append(
-            f"no formula stands out: the first, {formula}, as {adduct}, has a probability of "
+            f"no {which} stands out: the first, {formula}, as {adduct}, has a probability of "
             f"{_percent(probability)}"
         )
     found = annotation.compound_class
@@ -157,13 +158,15 @@ def _formula_and_class(annotation: Annotation) -> list[str]:
     return [", and ".join(sentences)] if sentences else []
 
 
-def _most_probable_formula(annotation: Annotation) -> tuple[str, str, float]:
-    """Return a formula, its ion and the probability of both, which the level rests on.
+def _is_by_candidates(annotation: Annotation) -> bool:
+    """Whether level 4 is by candidates, or no formulas were ranked without a database."""
+    is_level_by_candidates = annotation.level.number == "4" and not annotation.level.formula
+    return is_level_by_candidates or not annotation.formulas
 
-    Without a database, unless level 4 is by candidates or no formulas were ranked.
-    """
-    is_by_candidates = annotation.level.number == "4" and not annotation.level.formula
-    if annotation.formulas and not is_by_candidates:
+
+def _most_probable_formula(annotation: Annotation) -> tuple[str, str, float]:
+    """Return a formula, its ion and the probability of both, which the level rests on."""
+    if not _is_by_candidates(annotation):
         first = annotation.formulas[0]
         return first.formula, first.adduct, first.probability
     sums: dict[tuple[str, str], float] = {}

@@ -51,7 +51,7 @@ class CheckedCommand(TyperCommand):
     """A command that checks its parameters before their values are converted."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Replace former names of options, apply the checks of what is given, then parse."""
+        """Replace former names, refuse options given twice, apply the checks, then parse."""
         marks = [
             (name, mark)
             for name, parameter in inspect.signature(self.callback).parameters.items()  # type: ignore[arg-type]
@@ -64,8 +64,14 @@ class CheckedCommand(TyperCommand):
         }
         parts = [text.partition("=") for text in args]
         args = [former.get(name, name) + equals + value for name, equals, value in parts]
-        written, _, _ = self.make_parser(ctx).parse_args(list(args))
-        for name, mark in () if written.get("help") else marks:
+        written, _, given = self.make_parser(ctx).parse_args(list(args))
+        if written.get("help"):
+            return super().parse_args(ctx, args)
+        for option in given:
+            if not getattr(option, "multiple", True) and given.count(option) > 1:
+                reason = f"is given {given.count(option)} times, expected once"
+                raise InputError(max(option.opts, key=len), reason)
+        for name, mark in marks:
             if isinstance(mark, Check):
                 values = written.get(name)
                 for text in (values,) if isinstance(values, str) else values or ():

@@ -40,6 +40,8 @@ class FinishedRun:
         What was searched.
     messages : list of str
         What the user should read.
+    routine : sequence of str
+        Those of the messages that need no look.
     """
 
     out: Path
@@ -47,6 +49,7 @@ class FinishedRun:
     levels: Mapping[str, int]
     searched: Mapping[str, Any]
     messages: list[str]
+    routine: Sequence[str] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -184,7 +187,7 @@ def annotating_files(
         *_skipped_lines(output),
         *_proposal_lines(config, output),
     ]
-    return FinishedRun(Path(out), counts, levels, searched, messages)
+    return FinishedRun(Path(out), counts, levels, searched, messages, run.routine())
 
 
 def run_settings(annotator: Annotator, settings: Settings, paths: Sequence[Path]) -> Settings:

@@ -46,6 +46,7 @@ CLASSES = 3  # of each level
 PROPOSED = 8  # proposed structures that are drawn
 KINDS = ("match", "evidence", "analogy", "external", "prior")
 _SURE, _FAIR = 0.9, 0.5
+_NOT_SET: tuple[Any, ...] = (None, "", [], (), {})  # values of options
 _MIN_ANALOGY = 0.1  # log-odds
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 # In this order they are one script, which draws features: here and in the web application.
@@ -361,7 +362,9 @@ def run_facts(settings: Settings) -> dict[str, Any]:
         "about_model": model.get("about", ""),
         "library": library,
         "files": [Path(name).name for name in settings.inputs],
-        "options": {name: str(value) for name, value in settings.options.items()},
+        "options": {
+            name: str(value) for name, value in settings.options.items() if value not in _NOT_SET
+        },
         "versions": {"mzseek": __version__},
         "checksums": {name: digest[:16] for name, digest in model.get("sha256", {}).items()},
         "prior": (searched.get("prior") or {}).get("said", ""),

@@ -155,9 +155,10 @@ def enumerate_formulas(
     """
     if not 0 < mass <= MAX_MASS:
         raise MoleculeError(f"mass {mass:g}: formulas are enumerated up to {MAX_MASS:,.0f} Da")
-    if 2 * reach > MAX_WIDTH:
+    if 2 * reach > MAX_WIDTH * (1 + 1e-9):  # 0.05 Da is not refused for its rounding
         raise MoleculeError(
-            f"masses within {reach:.3g} Da: formulas are enumerated within {MAX_WIDTH / 2:g} Da"
+            f"a tolerance of {reach:.4g} Da is too wide (formulas are enumerated within "
+            f"{MAX_WIDTH / 2:g} Da or less)"
         )
     limits = element_limits(mass, elements)
     found, number = _enumerated(

@@ -34,6 +34,7 @@ Opened = Callable[[str, str], object]
 Columns = Mapping[str, str]  # names of a table's columns, by what they hold (`tables.ROLES`)
 NO_COLUMNS: Columns = MappingProxyType({})
 _FORMATS = "mzseek.spectra.formats"
+_OF_MOLECULES = (".smi", ".smiles", ".sdf", ".psv")
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,8 @@ def _recognised(source: Source, columns: Columns) -> SpectrumFormat:
     for kind in FORMATS.values() if "\0" not in text else ():
         if source.suffix in kind.suffixes:  # the first record may come after a long preamble
             return kind
-    raise InputError(source.name, f"{what}, expected one of {', '.join(known_formats())}")
+    hint = "; give candidates as --database" if source.suffix in _OF_MOLECULES else ""
+    raise InputError(source.name, f"{what}, expected one of {', '.join(known_formats())}{hint}")
 
 
 def _records(

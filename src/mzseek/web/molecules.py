@@ -76,7 +76,7 @@ class MoleculeTable:
         try:
             formula = str(parse_formula(text))
         except MoleculeError as error:
-            raise DatabaseError(f"formula {text[:40]!r}: {error}") from error
+            raise DatabaseError(str(error)) from error
         return Found(np.flatnonzero(pc.equal(self.table["formula"], formula).to_numpy()))
 
     def _by_name(self, text: str) -> Found:

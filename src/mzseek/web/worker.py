@@ -168,6 +168,7 @@ def _summary(finished: FinishedRun) -> dict[str, Any]:
         "counts": dict(finished.counts),
         "levels": dict(sorted(Counter(_levels(finished.out)).items())),
         "messages": lines,
+        "routine": list(finished.routine),
         "skipped": [
             {"where": where, "reason": reason}
             for where, reason in islice(read_skipped(finished.out), _FIRST)

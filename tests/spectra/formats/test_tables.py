@@ -198,8 +198,11 @@ def test_bad_rows_are_skipped_and_counted(tmp_path: Path) -> None:
             "a.csv",
             "x,mz,intensity\n1,2,3\n",
             {},
-            "no columns hold peaks .*; it has 'x', 'mz', 'intensity'; name them with --columns mz=",
+            "no columns hold peaks .*; it has 'x', 'mz', 'intensity'; name them with --columns "
+            "precursor=",
         ),
+        ("a.csv", "id,smiles\n1,CCO\n", {}, "if these are candidates, give them as --database"),
+        ("a.csv", "id,mzs,intensities\n1,50,1\n", {}, r"no precursor m/z, .*--columns precursor=…"),
         ("a.csv", "mzs,intensities\n", {}, "holds no record"),
     ],
 )

@@ -61,7 +61,7 @@ FEATURE = "feature"
 USUAL = ""
 # Columns of what `mzseek database export` and `search` write, where a molecule has all its names.
 EXPORTED = ("smiles", "formula", "mass", "key", "sources", "identifiers", "names")
-_NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
+NOTHING = {"", "-", "na", "n/a", "nan", "none", "null"}
 
 
 def check_named(named: Mapping[str, str]) -> None:
@@ -157,7 +157,7 @@ def molecule_text(cell: str) -> str:
     text = cell.strip()
     if " |" in text:
         text = text.partition(" |")[0].rstrip()
-    return "" if len(text) <= 4 and text.lower() in _NOTHING else text
+    return "" if len(text) <= 4 and text.lower() in NOTHING else text
 
 
 def one_line(text: str) -> str:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ ROLES = ("mz", "intensity", "peaks", *_FIELDS)
 _USUAL = {"mz": MZ, "intensity": INTENSITY, "peaks": PEAKS, "id": ID, "precursor": PRECURSOR}
 # Only beside a column of precursors: tables of single peaks have columns of these names.
 _AMBIGUOUS = {"mz", "intensity", *PEAKS}
+_OF_PRECURSORS = {"precursor_mz", "pepmass", "parent_mass"}
 _READ_COLUMNS = tuple(sorted({normalise_name(n) for n in (*READ_FIELDS, "fold")}))
 _LISTS = re.compile(r"[\[(]([^\[\]()]*)[\])]")
 _BETWEEN = re.compile(r"\s*[,;]\s*|\s+")
@@ -79,6 +81,11 @@ class TableColumns:
     intensity: int
     peaks: int
     fields: Mapping[int, str]
+
+    @cached_property
+    def has_precursor(self) -> bool:
+        """Whether a column holds the precursor m/z, or the mass that it is derived from."""
+        return not _OF_PRECURSORS.isdisjoint(map(canonical_key, self.fields.values()))
 
 
 def find_columns(
@@ -120,9 +127,7 @@ def find_columns(
             )
         found[role] = index
     has_precursor = "precursor" in found or any(
-        canonical_key(name) in ("precursor_mz", "pepmass", "parent_mass")
-        or normalise_name(name) in PRECURSOR
-        for name in names
+        canonical_key(name) in _OF_PRECURSORS or normalise_name(name) in PRECURSOR for name in names
     )
     by_user = {"mz", "intensity", "peaks"} & found.keys()
     for role, usual in _USUAL.items():
@@ -157,9 +162,12 @@ def find_columns(
 
 def without_peaks(names: Sequence[str]) -> str:
     """Return what is wrong with a table whose columns hold no peaks."""
+    hint = "name them with --columns precursor=…,mz=…,intensity=…"
+    if any(normalise_name(name).endswith(("smiles", "inchi")) for name in names):
+        hint = f"if these are candidates, give them as --database; else {hint}"
     return (
         "no columns hold peaks (mzs and intensities, or peaks); it has "
-        f"{format_names(names)}; name them with --columns mz=…,intensity=…"
+        f"{format_names(names)}; {hint}"
     )
 
 
@@ -309,6 +317,9 @@ def fill(record: Record, columns: TableColumns, cells: Sequence[Any], numbers: N
             return
         arrays.append(values)
     record.mz, record.intensities = arrays[0].T if is_pairs else arrays
+    if not columns.has_precursor:
+        reason = "has no precursor m/z, nor has any row: name its column with --columns precursor=…"
+        record.refuse(reason, "no-precursor")
 
 
 def numbers_of_text(text: str) -> "np.ndarray[Any, Any]":

@@ -12,6 +12,9 @@ const FORMATS = { // names of downloads, and what each is
   tsv: ["candidates.tsv", "all candidates"], summary: ["summary.tsv", "one row a feature"], features: ["features", "your feature table with the annotations"], json: ["JSON", "everything"], html: ["report.html", "this page as one file"],
   mztab: ["mzTab-M", ""], graphml: ["network.graphml", "your network with the annotations"], peaks: ["peaks.tsv", "explained peaks"], proposals: ["proposals.tsv", "proposed structures"], skipped: ["skipped.tsv", "skipped records and reasons"], run: ["run.json", "options, versions and checksums"], zip: ["all as .zip", ""],
 };
+const FIELDS = { // options of the command line, as the form has them
+  "--clean off": "“Peaks that are no fragments: leave as measured” in the form", "--recalibrate off": "“Mass errors of files: leave as measured” in the form",
+};
 const FINAL = new Set(["done", "failed", "cancelled"]);
 
 const drawings = new Map(), marks = new Set();
@@ -104,12 +107,18 @@ function showSkipped(number, records) {
   by("skipped").hidden = false;
 }
 
+function showLines(place, lines) {
+  const texts = lines.map((line) => Object.entries(FIELDS).reduce((text, [option, field]) => text.replaceAll(option, field), line));
+  by(place).replaceChildren(...texts.flatMap((text, i) => (i ? [h("br"), text] : [text])));
+  by(place).hidden = !texts.length;
+}
+
 function showDone(job) {
   by("downloads").hidden = !job.formats.length;
   by("downloads").lastElementChild.replaceChildren(...job.formats.map((format) => h("li", {}, h("a", { href: `/api/v1/${path}/results/${encodeURIComponent(format)}`, download: "", title: (FORMATS[format] || ["", ""])[1] }, (FORMATS[format] || [format])[0]))));
-  const { counts, messages, skipped } = job.summary;
-  by("notes").replaceChildren(...messages.flatMap((message, i) => (i ? [h("br"), message] : [message])));
-  by("notes").hidden = !messages.length;
+  const { counts, messages, routine = [], skipped } = job.summary;
+  showLines("notes", messages.filter((line) => !routine.includes(line)));
+  showLines("remarks", routine);
   if (counts.set_aside) showSkipped(counts.set_aside, skipped);
   const only = known === 1 && by("f0");
   if (only && !only.classList.contains("is-open")) only.querySelector("button.open").click();
