@@ -144,7 +144,7 @@ def test_files_that_hold_no_spectra_say_so(shared: Path) -> None:
         spectra, rejects = read(folder / "example_5_spectra_split.tsv")
     except InputError as error:
         rejects = [("", str(error))]
-    assert "expected columns mzs and intensities" in rejects[0][1]
+    assert "no columns hold peaks (mzs and intensities, or peaks)" in rejects[0][1]
 
 
 @pytest.mark.parametrize(
