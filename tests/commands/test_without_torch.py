@@ -149,7 +149,7 @@ def test_the_demo_annotates_and_says_how_to_get_its_second_half(
 ) -> None:
     text = " ".join(answers["demo --out demo"][1].split())
     assert "1. Annotating real spectra" in text
-    assert "60 records = 60 answered" in text
+    assert "60 records = 60 annotated" in text
     assert "Look at demo/answers/report.html" in text
     assert "training a model, needs torch and matplotlib: pip install '.[train]'" in text
     assert (folder / "demo" / "answers" / "report.html").is_file()

@@ -349,8 +349,8 @@ def test_a_job_that_fails_says_why_and_keeps_what_was_filled_in(visit: Callable[
     page.fill("#list", f"{CAFFEINE} caffeine")
     submit(page)
     wait_for_job(page)
-    assert page.locator("#skipped tbody tr").count() == 1
-    assert page.locator("#table tr.row").count() == 1
+    sync_api.expect(page.locator("#skipped tbody tr")).to_have_count(1)
+    sync_api.expect(page.locator("#table tr.row")).to_have_count(1)
 
 
 def test_the_keyboard_alone_is_enough(visit: Callable[..., Any]) -> None:

@@ -47,6 +47,12 @@ class FormerName(NamedTuple):
     name: str
 
 
+def _is_single(option: Any) -> bool:
+    """Return whether an option has one value, which a second one would replace."""
+    is_plain_flag = getattr(option, "is_flag", False) and not option.secondary_opts
+    return not (is_plain_flag or getattr(option, "multiple", True))
+
+
 class CheckedCommand(TyperCommand):
     """A command that checks its parameters before their values are converted."""
 
@@ -68,7 +74,7 @@ class CheckedCommand(TyperCommand):
         if written.get("help"):
             return super().parse_args(ctx, args)
         for option in given:
-            if not getattr(option, "multiple", True) and given.count(option) > 1:
+            if _is_single(option) and given.count(option) > 1:
                 reason = f"is given {given.count(option)} times, expected once"
                 raise InputError(max(option.opts, key=len), reason)
         for name, mark in marks:

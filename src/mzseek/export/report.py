@@ -46,7 +46,7 @@ CLASSES = 3  # of each level
 PROPOSED = 8  # proposed structures that are drawn
 KINDS = ("match", "evidence", "analogy", "external", "prior")
 _SURE, _FAIR = 0.9, 0.5
-_NOT_SET: tuple[Any, ...] = (None, "", [], (), {})  # values of options
+_NOT_SET = ("None", "", "[]", "()", "{}")  # values of options, as text
 _MIN_ANALOGY = 0.1  # log-odds
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 # In this order they are one script, which draws features: here and in the web application.
@@ -363,7 +363,9 @@ def run_facts(settings: Settings) -> dict[str, Any]:
         "library": library,
         "files": [Path(name).name for name in settings.inputs],
         "options": {
-            name: str(value) for name, value in settings.options.items() if value not in _NOT_SET
+            name: str(value)
+            for name, value in settings.options.items()
+            if str(value) not in _NOT_SET
         },
         "versions": {"mzseek": __version__},
         "checksums": {name: digest[:16] for name, digest in model.get("sha256", {}).items()},

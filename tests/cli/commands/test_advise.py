@@ -78,7 +78,7 @@ def test_the_commands_that_are_told_can_be_run_one_after_the_other(
     told = [words for words in commands(text) if words[0] in ("prepare", "train")]
     for words in told:
         given = [str(small_set.folder.parent) if w == "DATASET" else w for w in words]
-        extra = [*QUICK, "--width", "16"] if words[0] == "train" else ["--jobs", "1"]
+        extra = QUICK if words[0] == "train" else ["--jobs", "1"]
         mzseek.ok(*given, *extra)
     assert Run.open("runs/iou").metadata["data"]["fingerprint"] == "rdkit"
 

@@ -19,7 +19,7 @@ def names(folder: Path) -> list[str]:
 def test_build_says_what_it_has_made(mzseek, molecules: Path, tmp_path: Path) -> None:
     out = mzseek.ok("database", "build", molecules, "--out", tmp_path / "store", "--jobs", 1)
     assert "store: 6 molecules of 8 records, morgan2, " in out
-    assert "1 records were of molecules that were there already" in out
+    assert "1 record was of molecules that were there already" in out
     assert "molecules.csv" in out
     assert "Skipped: 1" in out
     assert "not valid SMILES" in out

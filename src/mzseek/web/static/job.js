@@ -141,10 +141,11 @@ async function follow() {
     }
     return tryAgain(error);
   }
-  show(job);
+  const isFinal = FINAL.has(job.state); // what is said of it depends on its rows
+  if (!isFinal) show(job);
   try { await moreRows(); } catch (error) { return tryAgain(error); }
   showFacts();
-  if (FINAL.has(job.state)) return show(job);
+  if (isFinal) return show(job);
   const events = new EventSource(`/api/v1/${path}/events`);
   events.addEventListener("progress", (event) => showProgress(JSON.parse(event.data)));
   let waiting = 0; // rows are asked for in batches, however fast they come
