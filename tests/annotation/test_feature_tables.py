@@ -9,7 +9,8 @@ from mzseek.annotation.config import AnnotateConfig
 from mzseek.annotation.feature_tables import TablePatterns, pattern_peaks
 from mzseek.annotation.formulas import feature_formulas
 from mzseek.annotation.reading import Features
-from mzseek.core.errors import InputError
+from mzseek.core.errors import InputError, RunError
+from mzseek.export.job import annotating_files
 
 CAFFEINE = "195.08770:100000 196.09060:9900 197.09300:700"
 PEAKS = "195.0877:100000.0 196.0906:9900.0 197.093:700.0"
@@ -116,3 +117,16 @@ def test_another_file_is_no_table_of_features(tmp_path: Path) -> None:
         Features(mgf, config)
     with pytest.raises(InputError, match=r"gone\.csv"):
         Features(mgf, replace(config, features=str(tmp_path / "gone.csv")))
+
+
+def test_a_run_is_not_resumed_with_a_changed_table(tmp_path: Path) -> None:
+    record = MGF.format(more="")
+    mgf = write(tmp_path / "a.mgf", record + record.replace("=17", "=18"))
+    table = write(tmp_path / "t.csv", f"row ID,row m/z,isotopes\n17,195.0877,{CAFFEINE}\n")
+    config = AnnotateConfig(features=table)
+    steps = annotating_files([mgf], tmp_path / "out", config, at_once=1)
+    next(steps)
+    steps.close()
+    write(table, table.read_text().replace("17,", "18,"))
+    with pytest.raises(RunError, match="--features"):
+        next(annotating_files([mgf], tmp_path / "out", config, at_once=1, resume=True))

@@ -18,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 from starlette.testclient import TestClient
 
+import mzseek as mz
 from mzseek.cli.commands.serve import serve
 from mzseek.client import Client, RefusedError
 from mzseek.core.errors import MzseekError, ServerError
@@ -325,6 +326,25 @@ def test_a_killed_server_loses_no_job(tmp_path: Path) -> None:
 
 def results(client: TestClient, job: str) -> list[Any]:
     return list(client.get(f"/api/v1/jobs/{job}/results/json").json())
+
+
+def test_a_job_uses_the_isotope_patterns_of_its_feature_table(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = copies(1).replace("TITLE=s0", "FEATURE_ID=17")
+    table = "row ID,row m/z,isotopes\n17,195.0877,195.0877:1000 196.0907:98\n"
+    (tmp_path / "my.mgf").write_text(text)
+    (tmp_path / "table.csv").write_text(table)
+    files = [("files", ("my.mgf", text.encode())), ("features", ("table.csv", table.encode()))]
+    response = client.post("/api/v1/jobs", files=files)
+    job = response.json()["id"]
+    found = wait(client, job)
+    assert "--features table.csv" in found["command"]
+    monkeypatch.chdir(tmp_path)
+    mz.annotate("my.mgf", features="table.csv").save("python.json")
+    expected = json.loads((tmp_path / "python.json").read_text())
+    assert results(client, job) == expected
+    assert expected[0]["formulas"][0]["isotopeScore"] is not None
 
 
 def test_lines_of_a_growing_file(tmp_path: Path) -> None:

@@ -145,7 +145,9 @@ def annotating_files(
         paths if isinstance(paths, SpectrumFiles) else SpectrumFiles(paths, config.spectrum_columns)
     )
     settings = settings or Settings()
-    tables = [table for table in (settings.network, settings.features) if table]
+    if settings.features is not None:  # its isotope patterns count, however it was given
+        config = replace(config, features=str(settings.features))
+    tables = [table for table in (settings.network,) if table]
     read = (*files.paths, *tables, *settings.read, *config.paths())
     ensure_not_read(Path(out), read)
     guard = SourceGuard(files.paths)

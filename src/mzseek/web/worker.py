@@ -130,7 +130,8 @@ class OpenJob:
         )
 
         def open_annotator(config: AnnotateConfig) -> Annotator:
-            return resources.annotator(config, keep=candidates is None)
+            own_files = candidates is not None or config.features is not None
+            return resources.annotator(config, keep=not own_files)
 
         return annotating_files(
             files, self._files.out, resources.config(self._options, candidates), settings=settings,
